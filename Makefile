@@ -1,0 +1,40 @@
+# Everything runs inside .venv, which these targets make and keep up to date by themselves.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+# Threads of the tokenizers library and of a forked test server do not mix.
+export TOKENIZERS_PARALLELISM ?= true
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint unit baselines clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/installed ## dense retrieval on HotpotQA, measured, in one table (about 5 minutes the first time)
+	@$(BIN)/repconc demo
+
+test: lint unit ## ruff, mypy and the unit tests
+
+test-all: lint ## the unit tests and the slow comparisons with other libraries
+	$(BIN)/python -m pytest -m ''
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: .venv/installed
+	$(BIN)/python -m pytest
+
+baselines: .venv/installed ## measure BM25 and the uncompressed encoders into benchmarks/results/ (about an hour)
+	$(BIN)/python -m benchmarks.baselines
+
+# torch first and pinned: an open range would bring gigabytes of CUDA libraries.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,bench,irds,hf,dev]'
+	@touch $@
+
+clean: ## remove the environment and what tests and demo wrote here
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis demo build dist

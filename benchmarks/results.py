@@ -1,0 +1,60 @@
+"""Result lines: where they are kept, and what each says about how it was made."""
+
+import json
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent / "results"
+PACKAGES = ("numpy", "torch", "sentence-transformers", "transformers", "faiss-cpu", "bm25s", "ir-measures")
+
+
+def append(suite: str, line: dict[str, Any]) -> dict[str, Any]:
+    """Add a line to a suite's file."""
+    whole = {"suite": suite, **line, **provenance()}
+    FOLDER.mkdir(exist_ok=True)
+    with (FOLDER / f"{suite}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(whole, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return whole
+
+
+def read(suite: str) -> list[dict[str, Any]]:
+    """All lines of a suite."""
+    path = FOLDER / f"{suite}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def provenance() -> dict[str, Any]:
+    """Revision, versions, machine and day."""
+    return {
+        "revision": _git("rev-parse", "--short=12", "HEAD") + ("+" if _git("status", "--porcelain", "repconc") else ""),
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "machine": {"cpu": _cpu(), "cores": os.cpu_count()},
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=FOLDER.parent.parent, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

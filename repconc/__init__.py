@@ -1,0 +1,63 @@
+"""Dense retrieval with tiny indexes.
+
+Public names are loaded on first use, so that `import repconc` costs milliseconds and loads neither torch nor faiss.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Document": "repconc.records",
+    "Encoder": "repconc.models.encoder",
+    "Hit": "repconc.records",
+    "Query": "repconc.records",
+    "RepconcError": "repconc.errors",
+    "RetrievalDataset": "repconc.data.dataset",
+    "Searcher": "repconc.search",
+    "Vectors": "repconc.vectors",
+    "encode_corpus": "repconc.models.encoding",
+    "evaluate": "repconc.evaluation.measures",
+    "load_dataset": "repconc.data.load",
+    "read_run": "repconc.evaluation.runs",
+    "write_run": "repconc.evaluation.runs",
+}
+
+__all__ = [  # noqa: RUF022 (the reader's order: data, encoders, search, evaluation)
+    "load_dataset",
+    "RetrievalDataset",
+    "Document",
+    "Query",
+    "Encoder",
+    "encode_corpus",
+    "Vectors",
+    "Searcher",
+    "Hit",
+    "evaluate",
+    "read_run",
+    "write_run",
+    "RepconcError",
+]
+
+if TYPE_CHECKING:
+    from repconc.data.dataset import RetrievalDataset
+    from repconc.data.load import load_dataset
+    from repconc.errors import RepconcError
+    from repconc.evaluation.measures import evaluate
+    from repconc.evaluation.runs import read_run, write_run
+    from repconc.models.encoder import Encoder
+    from repconc.models.encoding import encode_corpus
+    from repconc.records import Document, Hit, Query
+    from repconc.search import Searcher
+    from repconc.vectors import Vectors
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'repconc' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

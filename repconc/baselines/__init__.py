@@ -1,0 +1,1 @@
+"""Compared methods, one per file."""

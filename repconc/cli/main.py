@@ -1,0 +1,74 @@
+"""`repconc`: the verbs, and what every verb shares — exit codes and errors of one sentence.
+
+0 done, 1 failed, 2 wrong usage, 3 a check did not hold, 130 interrupted.
+"""
+
+import os
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+from repconc import __version__
+from repconc.cli import compare, data, demo, encode, evaluate
+from repconc.errors import CheckError, RepconcError
+
+app = typer.Typer(
+    name="repconc",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Dense retrieval with tiny indexes. Start with: **repconc demo**",
+)
+app.add_typer(data.app, name="data")
+app.command("encode")(encode.encode)
+app.command("eval")(evaluate.evaluate)
+app.command("compare")(compare.compare)
+app.command("demo")(demo.demo)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    if debug:
+        os.environ["REPCONC_DEBUG"] = "1"
+
+
+def main() -> None:
+    """Run a verb and turn what it raises into a sentence and an exit code."""
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # we show a bar of our own
+    try:
+        code = app(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted; what was finished is kept, and the same command goes on from there")
+        code = 130
+    except BrokenPipeError:  # the reader of our output has gone away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except (RepconcError, OSError) as error:
+        if os.environ.get("REPCONC_DEBUG"):
+            raise
+        _say(str(error))
+        code = 3 if isinstance(error, CheckError) else 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(sentence: str) -> None:
+    print(f"repconc: {sentence}", file=sys.stderr)

@@ -1,0 +1,67 @@
+"""Options and arguments that several verbs share, and the progress bar."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from repconc.packages import Progress
+
+Dataset = Annotated[
+    str, typer.Argument(metavar="DATASET", help="A BEIR or MS MARCO folder, or a name: hotpotqa, irds:NAME, hf:NAME.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]
+Split = Annotated[str, typer.Option("--split", help="Which queries and judgements.")]
+Measures = Annotated[
+    str | None,
+    typer.Option(
+        "--measures", help="Comma-separated, any that ir-measures knows. [default: MRR@10,MRR@100,nDCG@10,R@100,R@1000]"
+    ),
+]
+
+
+def parse_measures(text: str | None) -> list[str]:
+    from repconc.evaluation.measures import MEASURES
+
+    return [name.strip() for name in text.split(",") if name.strip()] if text else list(MEASURES)
+
+
+class _Rate(ProgressColumn):
+    """Items a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f}/s" if speed else "")
+
+
+@contextmanager
+def progress_bar(label: str, quiet: bool) -> Iterator[Progress]:
+    """A bar on standard error with rate and time left; it does not appear where nobody can see it move."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate())
+    with Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bars:
+        task = bars.add_task(label, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total or None)
+
+
+def remark(text: str, quiet: bool) -> None:
+    """A line for a person, on standard error."""
+    if not quiet:
+        typer.echo(text, err=True)

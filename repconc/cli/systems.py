@@ -1,0 +1,36 @@
+"""What can be measured: a folder of vectors, or a baseline by its name."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from repconc.data.check import ensure_sound
+from repconc.data.dataset import RetrievalDataset
+from repconc.errors import RepconcError
+from repconc.records import Hit
+from repconc.vectors import CorpusDigest
+
+Search = Callable[[Sequence[str], int], list[list[Hit]]]
+
+
+def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest) -> Search:
+    """The search function of a system over a data set, whose vectors must be those of this corpus."""
+    if Path(name).is_dir():
+        from repconc.search import Searcher
+        from repconc.vectors import Vectors
+
+        if Vectors(name).plan.corpus_sha256 != corpus.hexdigest():
+            raise RepconcError(f"The vectors in {name} are of another corpus than {dataset.name}; encode it first.")
+        return Searcher.open(name).search
+    if name == "bm25":
+        from repconc.baselines.bm25 import BM25
+
+        return BM25(dataset.documents).search
+    raise RepconcError(f"{name!r} is neither a run file nor a folder of vectors nor 'bm25'.")
+
+
+def check_split(dataset: RetrievalDataset, split: str) -> CorpusDigest:
+    """Refuse a data set that is not sound, before anything is measured on it; gives the corpus's fingerprint."""
+    digest = CorpusDigest()
+    dataset.qrels(split)  # names the splits there are where this one is not
+    ensure_sound(dataset, [split], digest.add)
+    return digest

@@ -1,0 +1,30 @@
+"""Settings as frozen models. They are saved inside every artefact that was made with them."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+
+class Settings(BaseModel):
+    """What all settings share: unknown names are refused and values never change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Pooling = Literal["mean", "cls", "max", "lasttoken"]
+
+
+class EncoderSettings(Settings):
+    """How text becomes vectors. What is None is left as the encoder itself has it."""
+
+    documents: str
+    """A name of ours (minilm, static), a sentence-transformers or Hugging Face folder, or a name on the hub."""
+    queries: str | None = None
+    """Another encoder for queries; None: the same one."""
+    pooling: Pooling | None = None
+    """For a plain Hugging Face encoder, which has none of its own."""
+    normalize: bool | None = None
+    document_prompt: str | None = None
+    query_prompt: str | None = None
+    document_tokens: PositiveInt | None = None
+    query_tokens: PositiveInt | None = None

@@ -1,0 +1,1 @@
+"""Data sets of every form -> one RetrievalDataset."""

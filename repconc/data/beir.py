@@ -1,0 +1,155 @@
+"""BEIR folders: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv, and our card.json where `repconc data get` wrote one."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from repconc.data.dataset import Card
+from repconc.files import atomic_directory
+from repconc.lines import InputError, Place, Problem, Report, plain_or_gzipped, read_lines
+from repconc.records import Document, Judgement, Query
+
+QRELS_HEADER = "query-id\tcorpus-id\tscore"
+
+
+class BeirFolder:
+    """A reader of one BEIR folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @staticmethod
+    def recognises(folder: Path) -> bool:
+        return plain_or_gzipped(folder / "corpus.jsonl").exists()
+
+    @cached_property
+    def card(self) -> Card:
+        path = self.folder / "card.json"
+        if not path.exists():
+            return Card(name=self.folder.resolve().name)
+        try:
+            return Card.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise InputError(f"{path}: {place or 'the file'} is not as it should be ({first['msg']}).") from error
+
+    @cached_property
+    def splits(self) -> tuple[str, ...]:
+        names = {path.name.removesuffix(".gz").removesuffix(".tsv") for path in self.folder.glob("qrels/*.tsv*")}
+        usual = [name for name in ("train", "dev", "test") if name in names]
+        return (*usual, *sorted(names - set(usual)))
+
+    def documents(self, report: Report) -> Iterator[tuple[Place, Document]]:
+        for place, row in _read_objects(self.folder / "corpus.jsonl", report):
+            id, text, title = _id(row), row.get("text"), row.get("title") or ""
+            metadata = row.get("metadata") or {}
+            if id is None:
+                report(Problem(place, "the field '_id' is missing or not a string."))
+            elif not isinstance(text, str) or not isinstance(title, str):
+                report(
+                    Problem(place, f"document {id!r} has no field 'text' that is a string, or a title that is none.")
+                )
+            elif not isinstance(metadata, Mapping):
+                report(Problem(place, f"document {id!r} has a 'metadata' that is not an object."))
+            elif _sound(place, report, id, text, title):
+                yield place, Document(id, text, title, metadata)
+
+    def queries(self, split: str, report: Report) -> Iterator[tuple[Place, Query]]:
+        """All queries: a BEIR folder keeps those of every split in one file."""
+        for place, row in _read_objects(self.folder / "queries.jsonl", report):
+            id, text = _id(row), row.get("text")
+            if id is None:
+                report(Problem(place, "the field '_id' is missing or not a string."))
+            elif not isinstance(text, str):
+                report(Problem(place, f"query {id!r} has no field 'text' that is a string."))
+            elif _sound(place, report, id, text):
+                yield place, Query(id, text)
+
+    def judgements(self, split: str, report: Report) -> Iterator[tuple[Place, Judgement]]:
+        path = plain_or_gzipped(self.folder / "qrels" / f"{split}.tsv")
+        for place, line in read_lines(path, report):
+            fields = line.split("\t")
+            if place.line == 1 and fields[-1] == "score":
+                continue
+            if len(fields) != 3:
+                report(
+                    Problem(
+                        place, f"a judgement has 3 tab-separated fields (query, document, score), not {len(fields)}."
+                    )
+                )
+            elif (relevance := grade(fields[2])) is None:
+                report(Problem(place, f"the score {fields[2]!r} is not a whole number."))
+            else:
+                yield place, Judgement(fields[0], fields[1], relevance)
+
+
+def write_beir(
+    folder: Path,
+    documents: Iterable[Document],
+    queries: Iterable[Query],
+    judgements: Mapping[str, Iterable[Judgement]],
+    card: Card,
+) -> None:
+    """Write a whole BEIR folder, or none of it."""
+    with atomic_directory(folder) as partial:
+        _write_objects(partial / "corpus.jsonl", ({"_id": d.id, "title": d.title, "text": d.text} for d in documents))
+        _write_objects(partial / "queries.jsonl", ({"_id": query.id, "text": query.text} for query in queries))
+        (partial / "qrels").mkdir()
+        for split, rows in judgements.items():
+            lines = (f"{row.query_id}\t{row.document_id}\t{row.relevance}\n" for row in rows)
+            with (partial / "qrels" / f"{split}.tsv").open("w", encoding="utf-8") as file:
+                file.write(QRELS_HEADER + "\n")
+                file.writelines(lines)
+        (partial / "card.json").write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def grade(text: str) -> int | None:
+    """A relevance grade as an integer; some tools write 1.0 for 1."""
+    try:
+        value = float(text)
+        return int(value) if value == int(value) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _read_objects(path: Path, report: Report) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for place, line in read_lines(plain_or_gzipped(path), report):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            report(Problem(place, f"the line is not JSON ({reason}); each line must hold one object."))
+            continue
+        if isinstance(row, dict):
+            yield place, row
+        else:
+            report(Problem(place, "the line is JSON but not an object."))
+
+
+def _write_objects(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _id(row: dict[str, Any]) -> str | None:
+    id = row.get("_id", row.get("id"))
+    if isinstance(id, int) and not isinstance(id, bool):
+        return str(id)
+    return id if isinstance(id, str) and id else None
+
+
+def _sound(place: Place, report: Report, *texts: str) -> bool:
+    """False for text with half of a surrogate pair, which JSON can spell and no file can hold."""
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError:
+        report(Problem(place, "the text holds half of a surrogate pair, which is not a character; mend the escape."))
+        return False
+    return True

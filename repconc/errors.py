@@ -1,0 +1,24 @@
+"""The errors a user may see. Each is one sentence that says what is wrong and what to do about it."""
+
+from importlib import import_module
+from typing import Any
+
+
+class RepconcError(Exception):
+    """Something the user can mend; the command line prints it as one sentence, without a traceback."""
+
+
+class CheckError(RepconcError):
+    """A check that the user asked for did not hold (exit code 3 on the command line)."""
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Import an optional dependency, or name the extra that brings it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.split(".")[0] != module.split(".")[0]:
+            raise
+        raise RepconcError(
+            f"This needs the package {module.split('.')[0]!r}, which is not installed: pip install 'repconc[{extra}]'."
+        ) from error

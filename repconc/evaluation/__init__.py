@@ -1,0 +1,1 @@
+"""Runs and judgements -> measures, tests of significance, tables."""

@@ -1,0 +1,87 @@
+"""Measures of a run against judgements, by the ir-measures package.
+
+Three things are settled here so that they cannot differ between systems: every judged query counts, one that brought
+nothing back as zero; results stand in the one order of ties; binary measures use the data set's relevance threshold.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from repconc.errors import RepconcError
+from repconc.records import Hit, Qrels, Query, Run, in_order
+
+MEASURES = ("MRR@10", "MRR@100", "nDCG@10", "R@100", "R@1000")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a run is worth, query by query."""
+
+    query_ids: list[str]
+    values: dict[str, np.ndarray]
+    """Measure -> one value per query, in the order of query_ids."""
+    tied: float
+    """The share of the first ten results whose score another result of the same query has too."""
+
+    @property
+    def means(self) -> dict[str, float]:
+        return {measure: float(values.mean()) for measure, values in self.values.items()}
+
+
+def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, relevance: int = 1) -> Evaluation:
+    """Measure a run. `relevance` is the lowest grade that counts as relevant in binary measures."""
+    if not qrels:
+        raise RepconcError("There are no judgements to measure with.")
+    if not run.keys() & qrels.keys():
+        raise RepconcError("The run answers none of the judged queries; was it made for another data set or split?")
+    import ir_measures
+
+    parsed = {name: _parse(name, relevance) for name in measures}
+    query_ids = sorted(qrels)
+    row = {query_id: number for number, query_id in enumerate(query_ids)}
+    values = {name: np.zeros(len(query_ids)) for name in measures}
+    names = {measure: name for name, measure in parsed.items()}
+    for metric in ir_measures.iter_calc(list(parsed.values()), qrels, _ranked(run, qrels)):
+        values[names[metric.measure]][row[metric.query_id]] = metric.value
+    return Evaluation(query_ids, values, tied_share(run))
+
+
+def answer(search: Callable[[Sequence[str], int], list[list[Hit]]], queries: Sequence[Query], k: int = 1000) -> Run:
+    """The run of a search function over queries."""
+    return dict(zip((query.id for query in queries), search([query.text for query in queries], k), strict=True))
+
+
+def tied_share(run: Run, depth: int = 10) -> float:
+    """The share of the first `depth` results that share their score with another result of the same query."""
+    tied = total = 0
+    for hits in run.values():
+        scores = np.array([hit.score for hit in in_order(hits)], dtype=np.float32)
+        equal = np.concatenate([[False], scores[1:] == scores[:-1], [False]])
+        tied += int((equal[:-1] | equal[1:])[:depth].sum())
+        total += min(depth, len(hits))
+    return tied / total if total else 0.0
+
+
+def _ranked(run: Run, qrels: Qrels) -> dict[str, dict[str, float]]:
+    """The run with scores that fall by rank: providers of measures break ties in different ways, and now find none."""
+    return {
+        query_id: {hit.id: float(-rank) for rank, hit in enumerate(in_order(hits))}
+        for query_id, hits in run.items()
+        if query_id in qrels
+    }
+
+
+def _parse(name: str, relevance: int) -> Any:
+    """A measure by its name; MRR is what ir-measures calls RR."""
+    import ir_measures
+
+    try:
+        measure = ir_measures.parse_measure(name.removeprefix("M") if name.startswith("MRR") else name)
+    except (NameError, ValueError, SyntaxError, TypeError) as error:
+        raise RepconcError(f"{name!r} is not a measure that ir-measures knows; try {', '.join(MEASURES)}.") from error
+    if "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
+        measure = measure(rel=relevance)
+    return measure

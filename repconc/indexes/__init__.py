@@ -1,0 +1,1 @@
+"""Vectors or codes -> ids. Nothing here needs torch."""

@@ -1,0 +1,158 @@
+"""Vectors on disk: a folder of shards that open by memory map.
+
+    manifest.json            what made them, how many there are, and the checksum of each file
+    shard-00000.npy          float32 [n, D]
+    shard-00000.ids.json     the n ids, in the same order
+
+The manifest is written last: a folder without one is unfinished. Nothing here needs torch.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from repconc.config import EncoderSettings, Settings
+from repconc.errors import RepconcError
+from repconc.files import atomic_write, sha256_of
+from repconc.records import Document
+
+FORMAT = 1
+
+Model = TypeVar("Model", bound=Settings)
+
+
+class ShardEntry(Settings):
+    """One shard as the manifest knows it."""
+
+    name: str
+    count: int
+    vectors_sha256: str
+    ids_sha256: str
+
+
+class Plan(Settings):
+    """All that decides the content of a folder of vectors; it is fixed before the first vector is computed."""
+
+    format: int = FORMAT
+    dataset: str
+    corpus_sha256: str
+    """Of ids and texts, so that vectors of another corpus are not taken for these."""
+    count: int
+    dimension: int
+    shard_size: int
+    encoder: EncoderSettings
+    fingerprint: str
+    """Of the encoder: its weights, tokenizer and settings."""
+
+
+class Manifest(Settings):
+    """A finished folder."""
+
+    plan: Plan
+    shards: list[ShardEntry]
+
+
+class Vectors:
+    """A finished folder of vectors, read through memory maps."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "manifest.json"
+        if not path.exists():
+            unfinished = (self.folder / "plan.json").exists()
+            raise RepconcError(
+                f"{self.folder} holds unfinished vectors: run the same 'repconc encode' again, and it goes on."
+                if unfinished
+                else f"{self.folder} holds no vectors: it has no manifest.json; 'repconc encode' makes one."
+            )
+        self.manifest = read_settings(path, Manifest)
+        self.plan = self.manifest.plan
+        if self.plan.format > FORMAT:
+            raise RepconcError(f"{path} has format {self.plan.format}, newer than this version reads; update repconc.")
+
+    def __len__(self) -> int:
+        return self.plan.count
+
+    @property
+    def dimension(self) -> int:
+        return self.plan.dimension
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the vectors themselves, without ids."""
+        return len(self) * self.dimension * 4
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The vectors shard by shard, [n, D] each."""
+        for shard in self.manifest.shards:
+            block = np.load(self.folder / f"{shard.name}.npy", mmap_mode="r", allow_pickle=False)
+            if block.shape != (shard.count, self.dimension) or block.dtype != np.float32:
+                raise RepconcError(f"{self.folder / shard.name}.npy is not what the manifest says; encode again.")
+            yield block
+
+    @cached_property
+    def ids(self) -> list[str]:
+        ids: list[str] = []
+        for shard in self.manifest.shards:
+            ids += json.loads((self.folder / f"{shard.name}.ids.json").read_bytes())
+        return ids
+
+    def verify(self) -> None:
+        """Compare every file with its checksum."""
+        for shard in self.manifest.shards:
+            if not is_intact(self.folder, shard):
+                raise RepconcError(f"{self.folder / shard.name} was altered or cut; remove it and encode again.")
+
+
+def write_shard(folder: Path, name: str, ids: list[str], vectors: np.ndarray) -> ShardEntry:
+    """Write one shard; its entry, written last, says that it is whole."""
+    with atomic_write(folder / f"{name}.npy") as file:
+        np.save(file, vectors, allow_pickle=False)
+    with atomic_write(folder / f"{name}.ids.json") as file:
+        file.write(json.dumps(ids, ensure_ascii=False).encode())
+    entry = ShardEntry(
+        name=name,
+        count=len(ids),
+        vectors_sha256=sha256_of(folder / f"{name}.npy"),
+        ids_sha256=sha256_of(folder / f"{name}.ids.json"),
+    )
+    write_settings(folder / f"{name}.json", entry)
+    return entry
+
+
+def is_intact(folder: Path, shard: ShardEntry) -> bool:
+    files = ((f"{shard.name}.npy", shard.vectors_sha256), (f"{shard.name}.ids.json", shard.ids_sha256))
+    return all((folder / name).exists() and sha256_of(folder / name) == checksum for name, checksum in files)
+
+
+def write_settings(path: Path, settings: Settings) -> None:
+    with atomic_write(path, "w") as file:
+        file.write(settings.model_dump_json(indent=2) + "\n")
+
+
+def read_settings(path: Path, model: type[Model]) -> Model:
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise RepconcError(
+            f"{path} is not a file of this program or was altered ({error.errors()[0]['msg']})."
+        ) from error
+
+
+class CorpusDigest:
+    """The fingerprint of a corpus, taken document by document."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, document: Document) -> None:
+        self._digest.update(json.dumps([document.id, document.full_text]).encode())
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
