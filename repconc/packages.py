@@ -121,7 +121,7 @@ def _indexes() -> list[str]:
     ).stdout
     settings = dict(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", listing, flags=re.MULTILINE))
     first = os.environ.get("PIP_INDEX_URL") or settings.get("index-url") or _default_index()
-    extra = os.environ.get("PIP_EXTRA_INDEX_URL") or settings.get("extra-index-url") or ""
+    extra = os.environ.get("PIP_EXTRA_INDEX_URL", settings.get("extra-index-url", ""))
     return [url for url in [first, *extra.replace("\\n", " ").split()] if url]
 
 

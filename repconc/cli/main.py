@@ -7,7 +7,6 @@ import os
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from repconc import __version__
@@ -50,24 +49,16 @@ def main() -> None:
     """Run a verb and turn what it raises into a sentence and an exit code."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # we show a bar of our own
     try:
-        code = app(standalone_mode=False)
-    except click.exceptions.Abort:
-        code = 130
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except KeyboardInterrupt:
-        _say("interrupted; what was finished is kept, and the same command goes on from there")
-        code = 130
-    except BrokenPipeError:  # the reader of our output has gone away, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        app()
+    except SystemExit as end:
+        if end.code == 130:
+            _say("interrupted; what was finished is kept, and the same command goes on from there.")
+        raise
     except (RepconcError, OSError) as error:
         if os.environ.get("REPCONC_DEBUG"):
             raise
         _say(str(error))
-        code = 3 if isinstance(error, CheckError) else 1
-    sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(3 if isinstance(error, CheckError) else 1)
 
 
 def _say(sentence: str) -> None:

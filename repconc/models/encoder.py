@@ -1,6 +1,7 @@
 """Any sentence-transformers or Hugging Face encoder, or a pair of them, that embeds queries and documents."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,7 +131,11 @@ def _load(name: str, settings: EncoderSettings, device: str | None, progress: Pr
 
 
 def _tokenizer_of(module: Any) -> bytes:
-    """The tokenizer that a module holds, as its own JSON."""
+    """The tokenizer that a module holds, without the padding and truncation that its last call left in it."""
     tokenizer = getattr(module, "tokenizer", None)
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    return backend.to_str().encode() if backend is not None and hasattr(backend, "to_str") else b""
+    if backend is None or not hasattr(backend, "to_str"):
+        return b""
+    content = json.loads(backend.to_str())
+    lasting = {key: value for key, value in content.items() if key not in {"padding", "truncation"}}
+    return json.dumps([lasting, str(getattr(module, "max_seq_length", None))], sort_keys=True).encode()

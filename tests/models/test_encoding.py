@@ -1,0 +1,176 @@
+"""Encoding to disk: flat, in parts, and the same bytes whatever happened on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repconc import Encoder, Vectors, encode_corpus, load_dataset
+from repconc.errors import RepconcError
+from repconc.lines import InputError
+from tests.conftest import text
+
+
+@pytest.fixture
+def corpus(beir):
+    documents = [{"_id": f"d{i}", "title": "", "text": text(i) + f" {text(i // 3)}"} for i in range(300)]
+    return load_dataset(beir(documents=documents))
+
+
+@pytest.fixture
+def encoder(tiny_bert):
+    return Encoder(str(tiny_bert))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def test_vectors_and_ids_come_back_in_the_order_of_the_corpus(corpus, encoder, tmp_path):
+    seen = []
+    vectors = encode_corpus(
+        encoder, corpus, tmp_path / "v", shard_size=64, progress=lambda done, total: seen.append((done, total))
+    )
+    assert (len(vectors), vectors.dimension, vectors.nbytes) == (300, 32, 300 * 32 * 4)
+    assert vectors.ids == [document.id for document in corpus.documents]
+    whole = np.concatenate(list(vectors.blocks()))
+    expected = encoder.embed_documents([document.full_text for document in corpus.documents])
+    np.testing.assert_allclose(whole, expected, atol=1e-6)
+    assert seen == [(0, 300), (64, 300), (128, 300), (192, 300), (256, 300), (300, 300)]
+
+
+def test_parts_on_several_machines_give_the_same_bytes_as_one(corpus, encoder, tmp_path):
+    encode_corpus(encoder, corpus, tmp_path / "one", shard_size=64)
+    for part in (2, 0):
+        assert encode_corpus(encoder, corpus, tmp_path / "three", part=(part, 3), shard_size=64) is None
+    with pytest.raises(RepconcError, match="holds unfinished vectors"):
+        Vectors(tmp_path / "three")
+    assert len(encode_corpus(encoder, corpus, tmp_path / "three", part=(1, 3), shard_size=64)) == 300
+    assert content(tmp_path / "one") == content(tmp_path / "three")
+
+
+SLOW_ENCODE = """
+import sys, time
+from repconc import Encoder, encode_corpus, load_dataset
+model, dataset, folder = sys.argv[1:]
+encoder = Encoder(model)
+embed = encoder.embed_documents
+def slowly(texts, batch_size):
+    time.sleep(0.05)
+    print("shard", flush=True)
+    return embed(texts, batch_size)
+encoder.embed_documents = slowly
+encode_corpus(encoder, load_dataset(dataset), folder, shard_size=16)
+"""
+
+
+def test_killed_at_random_points_it_resumes_and_ends_with_the_same_bytes(corpus, tiny_bert, tmp_path):
+    """A real kill -9 of a real process, three times, each at another point of the work."""
+    command = [sys.executable, "-c", SLOW_ENCODE, str(tiny_bert), str(corpus.source.folder)]
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, stdout=subprocess.DEVNULL)
+    times: dict[str, int] = {}
+    generator = np.random.default_rng()
+    for shards in (1, 5, 4):
+        process = subprocess.Popen([*command, str(tmp_path / "killed")], stdout=subprocess.PIPE, text=True)
+        for _ in range(shards):
+            process.stdout.readline()
+        time.sleep(generator.uniform(0, 0.06))
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        process.stdout.close()
+        finished = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("shard-*.npy")}
+        assert times.items() <= finished.items(), "a finished shard was written again"
+        times = finished
+        with pytest.raises(RepconcError, match="unfinished"):
+            Vectors(tmp_path / "killed")
+    assert len(times) >= 7
+    printed = subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True, text=True).stdout
+    assert printed.count("shard") <= 19 - len(times) + 1, "what was finished is not computed again"
+    assert content(tmp_path / "whole") == content(tmp_path / "killed")
+
+
+def test_what_is_finished_is_not_encoded_again(corpus, encoder, tmp_path, monkeypatch):
+    encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    monkeypatch.setattr(Encoder, "embed_documents", lambda *_: pytest.fail("encoded again"))
+    assert len(encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)) == 300
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+@pytest.mark.parametrize("file", ["shard-00001.npy", "shard-00001.ids.json"])
+def test_a_damaged_shard_is_found_and_made_again(corpus, encoder, tmp_path, file, damage):
+    vectors = encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    before = content(tmp_path / "v")
+    path = tmp_path / "v" / file
+    raw = bytearray(path.read_bytes())
+    if damage == "remove":
+        path.unlink()
+    else:
+        raw[len(raw) // 2] ^= 1
+        path.write_bytes(raw if damage == "flip" else raw[:-7])
+    with pytest.raises(RepconcError, match="altered or cut"):
+        vectors.verify()
+    encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    assert content(tmp_path / "v") == before
+
+
+def test_another_corpus_or_encoder_is_not_mixed_in(corpus, beir, encoder, other_dimension, tmp_path):
+    encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    before = content(tmp_path / "v")
+    with pytest.raises(RepconcError, match=r"begun with another .*corpus_sha256"):
+        encode_corpus(encoder, load_dataset(beir(name="other")), tmp_path / "v", shard_size=64)
+    with pytest.raises(RepconcError, match=r"begun with another .*fingerprint"):
+        encode_corpus(Encoder(str(other_dimension)), corpus, tmp_path / "v", shard_size=64)
+    assert content(tmp_path / "v") == before
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(corpus, encoder, tmp_path):
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "thesis.txt").write_text("mine")
+    with pytest.raises(RepconcError, match="is not empty"):
+        encode_corpus(encoder, corpus, tmp_path / "v")
+    assert [path.name for path in (tmp_path / "v").iterdir()] == ["thesis.txt"]
+
+
+def test_a_second_process_on_the_same_part_is_told_so(corpus, tiny_bert, encoder, tmp_path):
+    command = [sys.executable, "-c", SLOW_ENCODE, str(tiny_bert), str(corpus.source.folder), str(tmp_path / "v")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    with pytest.raises(RepconcError, match="Another process is encoding"):
+        encode_corpus(encoder, corpus, tmp_path / "v", shard_size=16)
+    process.communicate()
+    assert len(Vectors(tmp_path / "v")) == 300
+
+
+def test_a_wrong_corpus_is_refused_before_the_first_vector(beir, encoder, tmp_path):
+    with pytest.raises(InputError, match=r"corpus\.jsonl:2"):
+        encode_corpus(encoder, load_dataset(beir(documents=['{"_id": "a", "text": "x"}', "{"])), tmp_path / "v")
+    assert not (tmp_path / "v").exists()
+
+
+def test_vectors_that_are_not_finite_are_refused(corpus, encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        Encoder, "embed_documents", lambda self, texts, _: np.full((len(texts), 32), np.nan, np.float32)
+    )
+    with pytest.raises(RepconcError, match="not finite for document 'd0'"):
+        encode_corpus(encoder, corpus, tmp_path / "v")
+
+
+def test_files_of_a_newer_format_or_altered_manifests_are_refused(corpus, encoder, tmp_path):
+    encode_corpus(encoder, corpus, tmp_path / "v")
+    path = tmp_path / "v" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["plan"]["format"] = 99
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RepconcError, match="format 99, newer than"):
+        Vectors(tmp_path / "v")
+    path.write_text("{}")
+    with pytest.raises(RepconcError, match="is not a file of this program or was altered"):
+        Vectors(tmp_path / "v")
+    with pytest.raises(RepconcError, match="holds no vectors"):
+        Vectors(tmp_path)
