@@ -119,7 +119,7 @@ def _indexes() -> list[str]:
     listing = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     ).stdout
-    settings = dict(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", listing, flags=re.MULTILINE))
+    settings: dict[str, str] = dict(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", listing, flags=re.MULTILINE))
     first = os.environ.get("PIP_INDEX_URL") or settings.get("index-url") or _default_index()
     extra = os.environ.get("PIP_EXTRA_INDEX_URL", settings.get("extra-index-url", ""))
     return [url for url in [first, *extra.replace("\\n", " ").split()] if url]

@@ -174,3 +174,25 @@ def test_files_of_a_newer_format_or_altered_manifests_are_refused(corpus, encode
         Vectors(tmp_path / "v")
     with pytest.raises(RepconcError, match="holds no vectors"):
         Vectors(tmp_path)
+
+
+MEASURED_ENCODE = """
+import pathlib, re, sys
+from repconc import Encoder, encode_corpus, load_dataset
+model, dataset, folder = sys.argv[1:]
+encode_corpus(Encoder(model), load_dataset(dataset), folder, shard_size=1024, batch_size=256)
+print(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_memory_stays_flat_whatever_the_corpus(beir, static_folder, tmp_path):
+    """Twenty times the documents cost no more than their hashes: 8 bytes each, and some noise."""
+    peaks = {}
+    for count in (10_000, 200_000):
+        documents = [{"_id": f"d{i}", "title": "", "text": text(i) + " castle" * 30} for i in range(count)]
+        folder = beir(documents=documents, qrels={}, name=f"set{count}")
+        command = [sys.executable, "-c", MEASURED_ENCODE, str(static_folder), str(folder), str(tmp_path / f"v{count}")]
+        peaks[count] = int(subprocess.check_output(command, text=True).split()[-1])  # kilobytes
+    assert peaks[200_000] - peaks[10_000] < 40_000, peaks
