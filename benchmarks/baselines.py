@@ -7,7 +7,6 @@ A line that is there already is not measured again without --again. Vectors are 
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,11 @@ from repconc import Encoder, Searcher, encode_corpus, evaluate, load_dataset
 from repconc.baselines.bm25 import BM25
 from repconc.data.catalogue import folder_of, get
 from repconc.data.dataset import RetrievalDataset
-from repconc.evaluation.measures import answer
+from repconc.evaluation.measures import Search, answer
 from repconc.evaluation.timing import queries_per_second
 from repconc.files import cache_directory
-from repconc.records import Hit
 
 SUITE = "baselines"
-Search = Callable[[Sequence[str], int], list[list[Hit]]]
 
 
 def main() -> None:
@@ -35,7 +32,8 @@ def main() -> None:
     for name in options.sets.split(","):
         for system in options.systems.split(","):
             if (name, system) not in known or options.again:
-                line = results.append(SUITE, measure(name, system))
+                made_with = results.provenance()
+                line = results.append(SUITE, measure(name, system), made_with)
                 print(name, system, line["measures"], f"{line['bytes_per_document']:.0f} bytes", flush=True)
 
 
@@ -43,10 +41,11 @@ def measure(name: str, system: str) -> dict[str, Any]:
     """One line: a system on the test questions of a set."""
     if not folder_of(name).is_dir():
         get(name)
-    dataset = load_dataset(name)
-    reused = (_vectors(dataset, system) / "manifest.json").exists()
+    dataset = load_dataset(folder_of(name))
+    encoder = None if system == "bm25" else Encoder(system)
+    reused = encoder is not None and _vectors(dataset, system).exists()
     start = time.perf_counter()
-    search, size = _bm25(dataset) if system == "bm25" else _exhaustive(dataset, system)
+    search, size = _exhaustive(dataset, encoder, system) if encoder else _bm25(dataset)
     built = time.perf_counter()
     queries = dataset.queries("test")
     evaluation = evaluate(answer(search, queries), dataset.qrels("test"), relevance=dataset.relevance("test"))
@@ -70,10 +69,9 @@ def _bm25(dataset: RetrievalDataset) -> tuple[Search, float]:
     return index.search, index.nbytes / len(index)
 
 
-def _exhaustive(dataset: RetrievalDataset, encoder: str) -> tuple[Search, float]:
-    folder = _vectors(dataset, encoder)
-    encode_corpus(Encoder(encoder), dataset, folder)
-    searcher = Searcher.open(folder)
+def _exhaustive(dataset: RetrievalDataset, encoder: Encoder, name: str) -> tuple[Search, float]:
+    encode_corpus(encoder, dataset, _vectors(dataset, name))
+    searcher = Searcher.open(_vectors(dataset, name))
     return searcher.search, searcher.index.nbytes / len(searcher.index)
 
 

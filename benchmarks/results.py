@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
+CODE = ("repconc", "benchmarks/*.py", "pyproject.toml", "constraints.txt")
 PACKAGES = ("numpy", "torch", "sentence-transformers", "transformers", "faiss-cpu", "bm25s", "ir-measures")
 
 
-def append(suite: str, line: dict[str, Any]) -> dict[str, Any]:
-    """Add a line to a suite's file."""
-    whole = {"suite": suite, **line, **provenance()}
+def append(suite: str, line: dict[str, Any], made_with: dict[str, Any]) -> dict[str, Any]:
+    """Add a line to a suite's file. `made_with` is the provenance taken when the measurement began."""
+    whole = {"suite": suite, **line, **made_with}
     FOLDER.mkdir(exist_ok=True)
     with (FOLDER / f"{suite}.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(whole, ensure_ascii=False) + "\n")
@@ -31,9 +32,9 @@ def read(suite: str) -> list[dict[str, Any]]:
 
 
 def provenance() -> dict[str, Any]:
-    """Revision, versions, machine and day."""
+    """Revision (with a + where the code differs from it), versions, machine and day."""
     return {
-        "revision": _git("rev-parse", "--short=12", "HEAD") + ("+" if _git("status", "--porcelain", "repconc") else ""),
+        "revision": _git("rev-parse", "--short=12", "HEAD") + ("+" if _git("status", "--porcelain", *CODE) else ""),
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "machine": {"cpu": _cpu(), "cores": os.cpu_count()},
         "date": datetime.now(UTC).date().isoformat(),

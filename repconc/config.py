@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Settings(BaseModel):
@@ -17,14 +17,16 @@ Pooling = Literal["mean", "cls", "max", "lasttoken"]
 class EncoderSettings(Settings):
     """How text becomes vectors. What is None is left as the encoder itself has it."""
 
-    documents: str
+    documents: str = "minilm"
     """A name of ours (minilm, static), a sentence-transformers or Hugging Face folder, or a name on the hub."""
     queries: str | None = None
     """Another encoder for queries; None: the same one."""
     pooling: Pooling | None = None
     """For a plain Hugging Face encoder, which has none of its own."""
-    normalize: bool | None = None
+    normalize: bool = False
+    """Scale vectors to length 1, where the encoder does not do so itself."""
     document_prompt: str | None = None
     query_prompt: str | None = None
-    document_tokens: PositiveInt | None = None
-    query_tokens: PositiveInt | None = None
+    document_tokens: int | None = Field(default=None, ge=3)
+    query_tokens: int | None = Field(default=None, ge=3)
+    """The longest text in tokens, with the two marks that a transformer puts around it."""

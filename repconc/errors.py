@@ -17,7 +17,7 @@ def import_extra(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name and error.name.split(".")[0] != module.split(".")[0]:
+        if error.name != module.split(".")[0]:
             raise
         raise RepconcError(
             f"This needs the package {module.split('.')[0]!r}, which is not installed: pip install 'repconc[{extra}]'."

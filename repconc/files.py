@@ -1,12 +1,21 @@
 """Files that are either whole or not there, and where the cache lives."""
 
+import fcntl
 import hashlib
+import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from repconc.errors import RepconcError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def cache_directory() -> Path:
@@ -20,7 +29,7 @@ def cache_directory() -> Path:
 def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """Write beside `path`, sync, then rename: a reader or a crash sees the old file or the new one, nothing between."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = _beside(path, "partial")
     try:
         with partial.open(mode, encoding=None if "b" in mode else "utf-8") as handle:
             yield handle
@@ -35,23 +44,62 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 @contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
     """Fill a folder beside `path`, sync it, then rename it to `path`, replacing what stood there."""
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial, replaced = _beside(path, "partial"), _beside(path, "replaced")
     partial.mkdir()
     try:
         yield partial
         for file in partial.rglob("*"):
             sync_file(file) if file.is_file() else sync_directory(file)
         sync_directory(partial)
-        replaced = path.with_name(f".{path.name}.{os.getpid()}.replaced")
         if path.exists():
             path.rename(replaced)
         partial.rename(path)
         sync_directory(path.parent)
-        shutil.rmtree(replaced, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+@contextmanager
+def locked(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of `path`, a file beside it; without `wait`, BlockingIOError where another process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def _beside(path: Path, kind: str) -> Path:
+    """A new hidden name; several machines may write into one folder, so a process id would not do."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.{kind}")
+
+
+def remove_partials(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder. Only for one that nobody writes to."""
+    for partial in folder.glob(".*.partial"):
+        partial.unlink(missing_ok=True)
+
+
+def write_model(path: Path, model: BaseModel) -> None:
+    """Settings or a manifest as JSON."""
+    with atomic_write(path, "w") as file:
+        file.write(model.model_dump_json(indent=2) + "\n")
+
+
+def read_model(path: Path, kind: type[Model]) -> Model:
+    """Read what `write_model` wrote. A file of a newer format says so, whatever else is new in it."""
+    content = path.read_bytes()
+    try:
+        newest, found = kind.model_fields.get("format"), json.loads(content).get("format", 0)
+        if newest is not None and isinstance(found, int) and found > newest.default:
+            raise RepconcError(f"{path} has format {found}, newer than this version reads; update repconc.")
+        return kind.model_validate_json(content)
+    except (ValueError, AttributeError, RecursionError) as error:
+        first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "not a JSON object"}
+        field = ".".join(map(str, first["loc"])) or "the file"
+        raise RepconcError(f"{path}: {field} is not as this program writes it ({first['msg']}).") from error
 
 
 def sync_file(path: Path) -> None:

@@ -7,6 +7,7 @@ and read member by member. Nothing in it is installed or run: pip itself would r
 import base64
 import hashlib
 import html
+import http.client
 import json
 import os
 import re
@@ -14,7 +15,6 @@ import ssl
 import subprocess
 import sys
 import tarfile
-import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
@@ -46,7 +46,7 @@ def fetch(archive: Archive, progress: Progress | None = None) -> Path:
     try:
         with atomic_write(path) as file, _open(link) as response:
             _copy(response, file, archive, progress)
-    except (urllib.error.URLError, OSError) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise RepconcError(
             f"{archive.filename} could not be downloaded ({error}); nothing was kept, try again."
         ) from error
@@ -98,12 +98,12 @@ def _find_link(archive: Archive) -> str:
         try:
             with _open(page, accept="application/vnd.pypi.simple.v1+json, text/html;q=0.5") as response:
                 body, kind = response.read().decode(), response.headers.get("Content-Type", "")
-        except (urllib.error.URLError, OSError):
-            continue
-        if "json" in kind:
-            links = [str(file["url"]) for file in json.loads(body)["files"]]
-        else:
-            links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', body)]
+            if "json" in kind:
+                links = [str(file["url"]) for file in json.loads(body)["files"]]
+            else:
+                links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', body)]
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+            continue  # an index that is down or answers nonsense is as good as one without the file
         for link in links:
             address = urllib.parse.urljoin(page, link.split("#")[0])
             if urllib.parse.unquote(address.rsplit("/", 1)[1]) == archive.filename:

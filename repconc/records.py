@@ -38,11 +38,10 @@ class Judgement(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """One search result. The document is there where the searcher has a document store."""
+    """One search result."""
 
     id: str
     score: float
-    document: Document | None = None
 
 
 Qrels: TypeAlias = dict[str, dict[str, int]]

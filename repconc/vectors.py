@@ -12,19 +12,15 @@ import json
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-from pydantic import ValidationError
 
 from repconc.config import EncoderSettings, Settings
 from repconc.errors import RepconcError
-from repconc.files import atomic_write, sha256_of
+from repconc.files import atomic_write, read_model, sha256_of, write_model
 from repconc.records import Document
 
 FORMAT = 1
-
-Model = TypeVar("Model", bound=Settings)
 
 
 class ShardEntry(Settings):
@@ -39,13 +35,14 @@ class ShardEntry(Settings):
 class Plan(Settings):
     """All that decides the content of a folder of vectors; it is fixed before the first vector is computed."""
 
-    format: int = FORMAT
     dataset: str
     corpus_sha256: str
     """Of ids and texts, so that vectors of another corpus are not taken for these."""
     count: int
     dimension: int
     shard_size: int
+    batch_size: int
+    """Batches of another size round differently in the last bit."""
     encoder: EncoderSettings
     fingerprint: str
     """Of the encoder: its weights, tokenizer and settings."""
@@ -54,6 +51,7 @@ class Plan(Settings):
 class Manifest(Settings):
     """A finished folder."""
 
+    format: int = FORMAT
     plan: Plan
     shards: list[ShardEntry]
 
@@ -71,10 +69,8 @@ class Vectors:
                 if unfinished
                 else f"{self.folder} holds no vectors: it has no manifest.json; 'repconc encode' makes one."
             )
-        self.manifest = read_settings(path, Manifest)
+        self.manifest = read_model(path, Manifest)
         self.plan = self.manifest.plan
-        if self.plan.format > FORMAT:
-            raise RepconcError(f"{path} has format {self.plan.format}, newer than this version reads; update repconc.")
 
     def __len__(self) -> int:
         return self.plan.count
@@ -122,27 +118,13 @@ def write_shard(folder: Path, name: str, ids: list[str], vectors: np.ndarray) ->
         vectors_sha256=sha256_of(folder / f"{name}.npy"),
         ids_sha256=sha256_of(folder / f"{name}.ids.json"),
     )
-    write_settings(folder / f"{name}.json", entry)
+    write_model(folder / f"{name}.json", entry)
     return entry
 
 
 def is_intact(folder: Path, shard: ShardEntry) -> bool:
     files = ((f"{shard.name}.npy", shard.vectors_sha256), (f"{shard.name}.ids.json", shard.ids_sha256))
     return all((folder / name).exists() and sha256_of(folder / name) == checksum for name, checksum in files)
-
-
-def write_settings(path: Path, settings: Settings) -> None:
-    with atomic_write(path, "w") as file:
-        file.write(settings.model_dump_json(indent=2) + "\n")
-
-
-def read_settings(path: Path, model: type[Model]) -> Model:
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise RepconcError(
-            f"{path} is not a file of this program or was altered ({error.errors()[0]['msg']})."
-        ) from error
 
 
 class CorpusDigest:

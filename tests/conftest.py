@@ -1,10 +1,16 @@
 """Tiny real things: a BERT of two layers, a static encoder, a small BEIR folder. No network, no mocks."""
 
 import json
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Before any library reads them: no test touches the user's folders or a hub.
+_HOME = tempfile.mkdtemp(prefix="repconc-tests-")
+os.environ |= {"HF_HOME": _HOME, "IR_DATASETS_HOME": f"{_HOME}/irds", "HF_HUB_OFFLINE": "1"}
 
 WORDS = (
     "the of and in to was is a on as by with for at his from that it an are which were this born known film american "

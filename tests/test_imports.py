@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "errors": set(),
     "records": set(),
     "config": set(),
-    "files": set(),
+    "files": {"errors"},
     "lines": {"errors"},
     "packages": {"errors", "files"},
     "vectors": {"config", "errors", "files", "records"},
@@ -35,8 +35,9 @@ def imports_of(path: Path) -> set[str]:
     """The parts of our package that a file imports, at its head or inside a function."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "repconc":
+        if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "repconc":
             names = [node.module] if "." in node.module else [f"repconc.{alias.name}" for alias in node.names]
             found |= {part_of(name) for name in names}
         elif isinstance(node, ast.Import):
@@ -71,8 +72,8 @@ def test_the_front_door_is_light():
 
 
 def test_the_command_line_starts_without_heavy_libraries():
-    code = "import sys, repconc.cli.main; print([m for m in ('torch', 'faiss', 'scipy', 'numpy') if m in sys.modules])"
-    assert "torch" not in subprocess.check_output([sys.executable, "-c", code], text=True)
+    code = "import sys, repconc.cli.main; print([m for m in ('torch', 'faiss', 'scipy') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
 def test_every_public_name_loads():

@@ -32,6 +32,7 @@ class Index:
         self.as_json = True
         self.cut = 0
         self.password: str | None = None
+        self.page: bytes | None = None
         self.requests: list[str] = []
         index = self
 
@@ -44,24 +45,26 @@ class Index:
                 elif self.path == "/simple/carrier/":
                     self.page()
                 elif self.path == "/files/carrier-1.0-py3-none-any.whl":
-                    self.reply(index.content[: len(index.content) - index.cut], "application/zip")
+                    self.reply(index.content, "application/zip", cut=index.cut)
                 else:
                     self.send_error(404)
 
             def page(self) -> None:
                 link = "../../files/carrier-1.0-py3-none-any.whl#sha256=whatever"
-                if index.as_json:
+                if index.page is not None:
+                    self.reply(index.page, "application/json")
+                elif index.as_json:
                     body = json.dumps({"files": [{"filename": "x", "url": link}]}).encode()
                     self.reply(body, "application/vnd.pypi.simple.v1+json")
                 else:
                     self.reply(f'<a href="{link}">carrier</a>'.encode(), "text/html")
 
-            def reply(self, body: bytes, kind: str) -> None:
+            def reply(self, body: bytes, kind: str, cut: int = 0) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(body[: len(body) - cut])
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -109,6 +112,20 @@ def test_an_altered_archive_is_refused_and_not_kept(index, archive, cache):
     with pytest.raises(RepconcError, match="altered or cut"):
         fetch(archive)
     assert not list(cache.rglob("*.whl")) and not list(cache.rglob("*.partial"))
+
+
+def test_a_download_that_breaks_off_is_refused_and_not_kept(index, archive, cache):
+    index.cut = 10
+    with pytest.raises(RepconcError, match=r"could not be downloaded|altered or cut"):
+        fetch(archive)
+    assert not list(cache.rglob("*.whl")) and not list(cache.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("page", [b"{}", b"not JSON", b'{"files": 3}', b"\xff\xfe"])
+def test_an_index_that_answers_nonsense_is_as_good_as_none(index, archive, page):
+    index.page = page
+    with pytest.raises(RepconcError, match="not found in the package index"):
+        fetch(archive)
 
 
 def test_an_archive_that_was_damaged_in_the_cache_is_fetched_again(index, archive):

@@ -29,7 +29,10 @@ class BM25:
         if not texts:
             raise RepconcError("There are no documents to search.")
         self._index = self._bm25s.BM25(k1=K1, b=B, method="lucene")
-        self._index.index(self._tokenize(texts, return_ids=True), show_progress=False)
+        tokens = self._tokenize(texts, return_ids=True)
+        if not any(tokens.ids):
+            raise RepconcError("No document holds a word that is not a stop word; there is nothing to index.")
+        self._index.index(tokens, show_progress=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -40,7 +43,7 @@ class BM25:
         postings = sum(array.nbytes for array in self._index.scores.values() if isinstance(array, np.ndarray))
         return postings + sum(len(word.encode()) + 4 for word in self._index.vocab_dict)
 
-    def search(self, texts: Sequence[str], k: int = 10, threads: int | None = None) -> list[list[Hit]]:
+    def search(self, texts: Sequence[str], k: int = 10) -> list[list[Hit]]:
         """The k best documents of each question; fewer, or none, where fewer share a word with it."""
         return [self._search(words, k) for words in self._tokenize(texts, return_ids=False)]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from repconc.cli.options import Json, Measures, Split, parse_measures
+from repconc.cli.options import Json, Measures, Quiet, Split, parse_measures
 from repconc.errors import RepconcError
 from repconc.evaluation.tables import Format
 
@@ -22,6 +22,7 @@ def compare(
     format: Annotated[Format, typer.Option(help="How to print the table.")] = "text",
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare runs with the first one: paired two-tailed t-tests, Holm-corrected, and bootstrap intervals.
 
@@ -39,7 +40,7 @@ def compare(
     if len(set(names)) < len(runs):
         raise RepconcError("The same run file is given twice.")
     loaded = load_dataset(dataset)
-    check_split(loaded, split)
+    check_split(loaded, split, quiet)
     comparison = compare_runs(
         {name: read_run(path) for name, path in zip(names, runs, strict=True)},
         loaded.qrels(split),
@@ -47,7 +48,7 @@ def compare(
         loaded.relevance(split),
         seed,
     )
-    if as_json or format == "json":
+    if as_json:
         cells = {name: {measure: asdict(cell) for measure, cell in row.items()} for name, row in comparison.items()}
         report = {"dataset": loaded.name, "split": split, "reference": names[0], "systems": cells}
         typer.echo(json.dumps(report, ensure_ascii=False))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from repconc.cli.options import Dataset, Json, Quiet, progress_bar, remark
+from repconc.cli.options import Dataset, Json, Quiet, counted_documents, progress_bar, remark
 from repconc.errors import CheckError, RepconcError
 
 app = typer.Typer(no_args_is_help=True, help="Get, list and check data sets.")
@@ -29,14 +29,26 @@ def get(
     if name not in CATALOGUE:
         raise RepconcError(f"There is no data set {name!r}; there are: {', '.join(CATALOGUE)}.")
     folder = output or folder_of(name)
-    if (folder / "card.json").exists() and not force:
+    there = _name_of(folder)
+    if there not in {None, name}:
+        raise RepconcError(f"{folder} is not empty and is not {name}; choose another folder.")
+    if there == name and not force:
         remark(f"{name} is already there.", quiet)
-    elif folder.exists() and any(folder.iterdir()) and not (folder / "card.json").exists():
-        raise RepconcError(f"{folder} is not empty and holds no data set of ours; choose another folder.")
     else:
         with progress_bar(f"fetching {name}", quiet) as progress:
             fetch_dataset(name, folder, progress)
     typer.echo(folder)
+
+
+def _name_of(folder: Path) -> str | None:
+    """The name of the data set in a folder: None for an empty one, '' for one that holds something else."""
+    from repconc.data.dataset import Card
+    from repconc.files import read_model
+
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    card = folder / "card.json"
+    return read_model(card, Card).name if card.is_file() else ""
 
 
 @app.command("list")
@@ -79,16 +91,8 @@ def check(dataset: Dataset, as_json: Json = False, quiet: Quiet = False) -> None
     from repconc.data.load import load_dataset
 
     loaded = load_dataset(dataset)
-    seen = 0
-    with progress_bar("reading documents", quiet) as progress:
-
-        def observe(_: object) -> None:
-            nonlocal seen
-            seen += 1
-            if seen % 1000 == 0:
-                progress(seen, loaded.card.documents or 0)
-
-        counts, problems = find_problems(loaded, observe)
+    with counted_documents(loaded, quiet) as count:
+        counts, problems = find_problems(loaded, count)
     if as_json:
         report = counts._asdict() | {"problems": [{**p.place._asdict(), "sentence": p.sentence} for p in problems]}
         typer.echo(json.dumps(report, ensure_ascii=False))
@@ -99,4 +103,4 @@ def check(dataset: Dataset, as_json: Json = False, quiet: Quiet = False) -> None
         for split in loaded.splits:
             typer.echo(f"  {split}: {counts.queries[split]:,} queries, {counts.judgements[split]:,} judgements")
     if problems:
-        raise CheckError(f"{dataset} has {len(problems)} problems.")
+        raise CheckError(f"{dataset} has {len(problems)} problem{'s' * (len(problems) > 1)}; they are listed above.")

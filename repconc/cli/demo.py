@@ -2,27 +2,20 @@
 
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from repconc.cli.options import Json, Quiet, progress_bar, remark
-from repconc.records import Hit
 
 if TYPE_CHECKING:
     from repconc.data.dataset import RetrievalDataset
+    from repconc.evaluation.measures import Search
     from repconc.search import Searcher
 
 DATASET = "hotpotqa"
 TIMED_QUERIES = 200
-
-
-class System(Protocol):
-    """Whatever can be searched by text."""
-
-    def search(self, texts: Sequence[str], k: int = 10) -> list[list[Hit]]: ...
 
 
 class Row(NamedTuple):
@@ -62,7 +55,7 @@ def _dataset(quiet: bool) -> "RetrievalDataset":
     if not folder_of(DATASET).is_dir():
         with progress_bar(f"fetching {DATASET}", quiet) as progress:
             get(DATASET, progress=progress)
-    dataset = load_dataset(DATASET)
+    dataset = load_dataset(folder_of(DATASET))
     remark(f"Corpus: {dataset.card.documents:,} paragraphs, {dataset.card.queries['test']:,} test questions.", quiet)
     return dataset
 
@@ -86,18 +79,18 @@ def _measure(dataset: "RetrievalDataset", searcher: "Searcher", quiet: bool) -> 
     keywords = BM25(dataset.documents)
     whole = searcher.index.nbytes / len(searcher.index)
     return [
-        _row("BM25, keywords", keywords, keywords.nbytes / len(keywords), whole, dataset),
-        _row(f"static encoder, {searcher.index.dimension} floats", searcher, whole, whole, dataset),
+        _row("BM25, keywords", keywords.search, keywords.nbytes / len(keywords), whole, dataset),
+        _row(f"static encoder, {searcher.index.dimension} floats", searcher.search, whole, whole, dataset),
     ]
 
 
-def _row(name: str, system: System, size: float, whole: float, dataset: "RetrievalDataset") -> Row:
+def _row(name: str, search: "Search", size: float, whole: float, dataset: "RetrievalDataset") -> Row:
     from repconc.evaluation.measures import answer, evaluate
     from repconc.evaluation.timing import queries_per_second
 
     queries = dataset.queries("test")
-    means = evaluate(answer(system.search, queries, 100), dataset.qrels("test"), ["MRR@10", "R@100"]).means
-    speed = queries_per_second(system.search, [query.text for query in queries[:TIMED_QUERIES]])
+    means = evaluate(answer(search, queries, 100), dataset.qrels("test"), ["MRR@10", "R@100"]).means
+    speed = queries_per_second(search, [query.text for query in queries[:TIMED_QUERIES]])
     return Row(name, size, whole / size, means["MRR@10"], means["R@100"], speed)
 
 

@@ -1,11 +1,12 @@
 """`repconc encode`: a corpus to vectors on disk."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from repconc.cli.options import Dataset, Quiet, progress_bar, remark
+from repconc.config import EncoderSettings, Pooling
 from repconc.errors import RepconcError
 
 
@@ -22,14 +23,12 @@ def encode(
     shard_size: Annotated[int, typer.Option(min=1, help="Documents a shard: what a kill can cost.")] = 8192,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Texts a batch.")] = 64,
     query_model: Annotated[str | None, typer.Option(help="Another encoder for the queries.")] = None,
-    pooling: Annotated[
-        Literal["mean", "cls", "max", "lasttoken"] | None, typer.Option(help="For a plain Hugging Face encoder.")
-    ] = None,
-    normalize: Annotated[bool | None, typer.Option(help="Scale vectors to length 1.")] = None,
+    pooling: Annotated[Pooling | None, typer.Option(help="For a plain Hugging Face encoder.")] = None,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Scale vectors to length 1.")] = False,
     document_prompt: Annotated[str | None, typer.Option(help="Text put before each document.")] = None,
     query_prompt: Annotated[str | None, typer.Option(help="Text put before each query.")] = None,
-    document_tokens: Annotated[int | None, typer.Option(min=1, help="Longest document, in tokens.")] = None,
-    query_tokens: Annotated[int | None, typer.Option(min=1, help="Longest query, in tokens.")] = None,
+    document_tokens: Annotated[int | None, typer.Option(min=3, help="Longest document, in tokens.")] = None,
+    query_tokens: Annotated[int | None, typer.Option(min=3, help="Longest query, in tokens.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, mps. [default: the best there is]")] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -37,7 +36,6 @@ def encode(
 
     Example: repconc encode static hotpotqa -o vectors/
     """
-    from repconc.config import EncoderSettings
     from repconc.data.load import load_dataset
     from repconc.models.encoder import Encoder
     from repconc.models.encoding import encode_corpus

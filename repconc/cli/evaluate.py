@@ -1,13 +1,13 @@
 """`repconc eval`: measure a system or a run file."""
 
 import json
-import time
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from repconc.cli.options import Dataset, Json, Measures, Quiet, Split, parse_measures, remark
+from repconc.cli.options import Dataset, Json, Measures, Quiet, Split, parse_measures, progress_bar, remark
 
 
 def evaluate(
@@ -34,24 +34,26 @@ def evaluate(
     from repconc.evaluation.tables import Table
 
     loaded = load_dataset(dataset)
-    corpus = check_split(loaded, split)
+    corpus = check_split(loaded, split, quiet)
+    names = parse_measures(measures)
     if Path(system).is_file():
         run = read_run(system)
     else:
         search = open_system(system, loaded, corpus)
-        start = time.perf_counter()
-        run = answer(search, loaded.queries(split), k)
-        remark(f"{len(run):,} queries searched in {time.perf_counter() - start:.1f} s.", quiet)
+        with progress_bar("searching", quiet) as progress:
+            run = answer(search, loaded.queries(split), k, progress)
+        if (deepest := max(int(cut) for cut in ["1", *re.findall(r"@(\d+)", " ".join(names))])) > k:
+            remark(f"A measure looks at {deepest} results and only {k} were asked for; it can only be lower.", quiet)
     qrels = loaded.qrels(split)
-    evaluation = measure(run, qrels, parse_measures(measures), loaded.relevance(split))
-    if run_out:
-        write_run(run_out, run, tag="-".join(Path(system).name.split()) or "repconc")
+    evaluation = measure(run, qrels, names, loaded.relevance(split))
     means = evaluation.means
     if as_json:
         report = {"system": system, "dataset": loaded.name, "split": split, "queries": len(qrels)}
         typer.echo(json.dumps(report | {"measures": means, "tied@10": evaluation.tied}, ensure_ascii=False))
-        return
-    row = [system, *(f"{value:.4f}" for value in means.values()), f"{evaluation.tied:.1%}"]
-    typer.echo(Table(["system", *means, "tied@10"], [row]).render("text"))
+    else:
+        row = [system, *(f"{value:.4f}" for value in means.values()), f"{evaluation.tied:.1%}"]
+        typer.echo(Table(["system", *means, "tied@10"], [row]).render("text"))
     empty = len(qrels) - sum(bool(run.get(query_id)) for query_id in qrels)
     remark(f"{len(qrels):,} queries of {loaded.name}/{split}; {empty} brought nothing back and count as 0.", quiet)
+    if run_out:
+        write_run(run_out, run, tag="-".join(Path(system).name.split()) or "repconc")

@@ -52,13 +52,19 @@ def main() -> None:
         app()
     except SystemExit as end:
         if end.code == 130:
-            _say("interrupted; what was finished is kept, and the same command goes on from there.")
+            _say("interrupted.")
         raise
     except (RepconcError, OSError) as error:
         if os.environ.get("REPCONC_DEBUG"):
             raise
         _say(str(error))
         sys.exit(3 if isinstance(error, CheckError) else 1)
+    except Exception as error:
+        if os.environ.get("REPCONC_DEBUG"):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else "no reason given"
+        _say(f"unexpected {type(error).__name__}: {reason}; 'repconc --debug ...' shows where.")
+        sys.exit(1)
 
 
 def _say(sentence: str) -> None:

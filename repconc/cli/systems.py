@@ -1,15 +1,14 @@
 """What can be measured: a folder of vectors, or a baseline by its name."""
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from repconc.cli.options import counted_documents
 from repconc.data.check import ensure_sound
 from repconc.data.dataset import RetrievalDataset
 from repconc.errors import RepconcError
-from repconc.records import Hit
+from repconc.evaluation.measures import Search
+from repconc.records import Document
 from repconc.vectors import CorpusDigest
-
-Search = Callable[[Sequence[str], int], list[list[Hit]]]
 
 
 def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest) -> Search:
@@ -28,9 +27,15 @@ def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest) -> S
     raise RepconcError(f"{name!r} is neither a run file nor a folder of vectors nor 'bm25'.")
 
 
-def check_split(dataset: RetrievalDataset, split: str) -> CorpusDigest:
+def check_split(dataset: RetrievalDataset, split: str, quiet: bool) -> CorpusDigest:
     """Refuse a data set that is not sound, before anything is measured on it; gives the corpus's fingerprint."""
     digest = CorpusDigest()
     dataset.qrels(split)  # names the splits there are where this one is not
-    ensure_sound(dataset, [split], digest.add)
+    with counted_documents(dataset, quiet) as count:
+
+        def observe(document: Document) -> None:
+            digest.add(document)
+            count(document)
+
+        ensure_sound(dataset, [split], observe)
     return digest

@@ -6,11 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from repconc.data.dataset import Card
-from repconc.files import atomic_directory
-from repconc.lines import InputError, Place, Problem, Report, plain_or_gzipped, read_lines
+from repconc.files import atomic_directory, read_model, write_model
+from repconc.lines import Place, Problem, Report, plain_or_gzipped, read_lines
 from repconc.records import Document, Judgement, Query
 
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
@@ -31,18 +29,18 @@ class BeirFolder:
         path = self.folder / "card.json"
         if not path.exists():
             return Card(name=self.folder.resolve().name)
-        try:
-            return Card.model_validate_json(path.read_bytes())
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise InputError(f"{path}: {place or 'the file'} is not as it should be ({first['msg']}).") from error
+        return read_model(path, Card)
 
     @cached_property
     def splits(self) -> tuple[str, ...]:
-        names = {path.name.removesuffix(".gz").removesuffix(".tsv") for path in self.folder.glob("qrels/*.tsv*")}
+        files = [*self.folder.glob("qrels/*.tsv"), *self.folder.glob("qrels/*.tsv.gz")]
+        names = {path.name.removesuffix(".gz").removesuffix(".tsv") for path in files}
         usual = [name for name in ("train", "dev", "test") if name in names]
         return (*usual, *sorted(names - set(usual)))
+
+    def file_of(self, split: str | None) -> str:
+        path = self.folder / "corpus.jsonl" if split is None else self.folder / "qrels" / f"{split}.tsv"
+        return str(plain_or_gzipped(path))
 
     def documents(self, report: Report) -> Iterator[tuple[Place, Document]]:
         for place, row in _read_objects(self.folder / "corpus.jsonl", report):
@@ -71,8 +69,7 @@ class BeirFolder:
                 yield place, Query(id, text)
 
     def judgements(self, split: str, report: Report) -> Iterator[tuple[Place, Judgement]]:
-        path = plain_or_gzipped(self.folder / "qrels" / f"{split}.tsv")
-        for place, line in read_lines(path, report):
+        for place, line in read_lines(Path(self.file_of(split)), report):
             fields = line.split("\t")
             if place.line == 1 and fields[-1] == "score":
                 continue
@@ -105,7 +102,7 @@ def write_beir(
             with (partial / "qrels" / f"{split}.tsv").open("w", encoding="utf-8") as file:
                 file.write(QRELS_HEADER + "\n")
                 file.writelines(lines)
-        (partial / "card.json").write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write_model(partial / "card.json", card)
 
 
 def grade(text: str) -> int | None:

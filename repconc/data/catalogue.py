@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from repconc.data.beir import write_beir
 from repconc.data.dataset import Card
-from repconc.files import cache_directory
+from repconc.files import cache_directory, locked
 from repconc.packages import Archive, Progress, fetch, read_members
 from repconc.records import Document, Judgement, Query
 
@@ -70,7 +70,8 @@ def get(name: str, folder: Path | None = None, progress: Progress | None = None)
         for split, rows in by_split.items()
     }
     folder = folder or folder_of(name)
-    write_beir(folder, documents, [question.query for question in questions], judgements, card)
+    with locked(folder):
+        write_beir(folder, documents, [question.query for question in questions], judgements, card)
     return folder
 
 

@@ -36,17 +36,44 @@ def find_problems(dataset: RetrievalDataset, observe: Observe | None = None) -> 
     """All problems at once."""
     problems: list[Problem] = []
     counts = _check(dataset.source, dataset.splits, problems.append, observe)
+    if not dataset.splits:
+        problems.append(Problem(Place(dataset.name, 0), "there are no judgements, so nothing can be measured on it."))
     return counts, problems
 
 
 def _check(source: Source, splits: tuple[str, ...], report: Report, observe: Observe | None) -> Counts:
+    report = _once(report)
     documents = _unique_ids("document", source.documents, report, observe)
     if not len(documents):
-        report(Problem(Place(source.card.name, 0), "the corpus is empty; there is nothing to search."))
-    queries, judgements = {}, {}
+        report(Problem(Place(source.file_of(None), 0), "the corpus is empty; there is nothing to search."))
+    counts = Counts(len(documents), {}, {})
     for split in splits:
-        queries[split], judgements[split] = _check_split(source, split, documents, report)
-    return Counts(len(documents), queries, judgements)
+        counts.queries[split], counts.judgements[split] = _check_split(source, split, documents, report)
+    _compare_with_card(source, counts, report)
+    return counts
+
+
+def _once(report: Report) -> Report:
+    """Report each problem once, although the queries of all splits may stand in one file that is read again."""
+    seen: set[Problem] = set()
+
+    def report_new(problem: Problem) -> None:
+        if problem not in seen:
+            seen.add(problem)
+            report(problem)
+
+    return report_new
+
+
+def _compare_with_card(source: Source, counts: Counts, report: Report) -> None:
+    """A card that says more or less than there is means a file that was cut or mixed up."""
+    said = {"documents": source.card.documents} | {f"queries of {split}": n for split, n in source.card.queries.items()}
+    found = {"documents": counts.documents} | {f"queries of {split}": n for split, n in counts.queries.items()}
+    for what, number in said.items():
+        if number is not None and found.get(what, number) != number:
+            report(
+                Problem(Place(source.card.name, 0), f"the card says {number:,} {what} and there are {found[what]:,}.")
+            )
 
 
 def _check_split(source: Source, split: str, documents: np.ndarray, report: Report) -> tuple[int, int]:
@@ -64,7 +91,7 @@ def _check_split(source: Source, split: str, documents: np.ndarray, report: Repo
             report(duplicate_judgement(place, judgement))
         pairs.add(pair)
     if not judged:
-        report(Problem(Place(source.card.name, 0), f"split {split!r} has no judgements."))
+        report(Problem(Place(source.file_of(split), 0), f"split {split!r} has no judgements."))
     return len(judged), len(pairs)
 
 

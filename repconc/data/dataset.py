@@ -6,18 +6,17 @@ Everything is lazy and can be iterated again: a corpus of millions of passages n
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
+from repconc.config import Settings
 from repconc.lines import InputError, Place, Problem, Report, refuse
 from repconc.records import Document, Judgement, Qrels, Query
 
 Record = TypeVar("Record", covariant=True)
 
 
-class Card(BaseModel):
+class Card(Settings):
     """What one must know about a data set before trusting a number measured on it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     title: str = ""
@@ -26,9 +25,9 @@ class Card(BaseModel):
     licence: str = ""
     notes: str = ""
     documents: int | None = None
-    queries: dict[str, int] = {}
+    queries: dict[str, int] = Field(default_factory=dict)
     split_seed: int | None = None
-    relevance: dict[str, int] = {}
+    relevance: dict[str, int] = Field(default_factory=dict)
     """Lowest grade that counts as relevant, for splits where it is not 1 (TREC DL passage: 2)."""
 
 
@@ -40,6 +39,10 @@ class Source(Protocol):
 
     @property
     def splits(self) -> tuple[str, ...]: ...
+
+    def file_of(self, split: str | None) -> str:
+        """The file of a split's judgements, or of the documents; for messages."""
+        ...
 
     def documents(self, report: Report) -> Iterator[tuple[Place, Document]]: ...
 
@@ -107,7 +110,7 @@ class RetrievalDataset:
                 refuse(duplicate_judgement(place, judgement))
             judged[judgement.document_id] = judgement.relevance
         if not qrels:
-            raise InputError(f"{self.name}: split {split!r} has no judgements; check its qrels file.")
+            raise InputError(f"{self.source.file_of(split)}: split {split!r} has no judgements.")
         return qrels
 
     def relevance(self, split: str) -> int:

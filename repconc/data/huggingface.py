@@ -4,10 +4,12 @@ Two layouts are in use. MTEB's has configurations 'corpus', 'queries' and 'defau
 BEIR's has 'corpus' and 'queries', and the judgements in a second repository, NAME-qrels.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
+from repconc.data.beir import grade
 from repconc.data.dataset import Card
 from repconc.errors import import_extra
 from repconc.lines import InputError, Place, Problem, Report
@@ -20,58 +22,63 @@ class HuggingFaceDataset:
     def __init__(self, name: str) -> None:
         self.name = name
         self._package = import_extra("datasets", extra="hf")
-        try:
-            self._configurations = self._package.get_dataset_config_names(name)
-        except Exception as error:  # the package raises many kinds; all mean that the set cannot be had
-            raise InputError(f"The data set hf:{name} cannot be opened: {str(error).splitlines()[0]}") from error
+        self._configurations = self._open(self._package.get_dataset_config_names, name)
         if not {"corpus", "queries"} <= set(self._configurations):
             found = ", ".join(self._configurations)
             raise InputError(f"hf:{name} is not a retrieval set: it needs 'corpus' and 'queries' and has {found}.")
+
+    def _open(self, function: Callable[..., Any], *arguments: str) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:  # the package raises many kinds; all mean that the set cannot be had
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"The data set hf:{self.name} cannot be opened: {reason}") from error
 
     @property
     def card(self) -> Card:
         return Card(name=f"hf:{self.name}", source="Hugging Face datasets")
 
     @cached_property
-    def _judgements(self) -> Mapping[str, Any]:
+    def _judgements(self) -> dict[str, Any]:
         """Split -> table of judgements."""
-        for configuration in ("default", "qrels"):
-            if configuration in self._configurations:
-                return dict(self._package.load_dataset(self.name, configuration))
-        return dict(self._package.load_dataset(f"{self.name}-qrels"))
+        own = [name for name in ("default", "qrels") if name in self._configurations]
+        location = (self.name, own[0]) if own else (f"{self.name}-qrels",)
+        tables = self._open(self._package.load_dataset, *location)
+        return {"dev" if split == "validation" else split: table for split, table in tables.items()}
 
     @property
     def splits(self) -> tuple[str, ...]:
-        names = {"validation": "dev"}
-        return tuple(names.get(split, split) for split in self._judgements)
+        return tuple(self._judgements)
 
-    def _rows(self, configuration: str) -> Iterator[tuple[Place, dict[str, Any]]]:
-        """The rows of a table, from a memory-mapped file."""
-        (table,) = self._package.load_dataset(self.name, configuration).values()
-        for number, row in enumerate(table, 1):
-            yield Place(f"hf:{self.name}/{configuration}", number), row
+    def file_of(self, split: str | None) -> str:
+        return f"hf:{self.name}/{'corpus' if split is None else split}"
+
+    def _texts(self, configuration: str, report: Report) -> Iterator[tuple[Place, str, dict[str, Any]]]:
+        """Id and row of each line of a table that has a text, from a memory-mapped file."""
+        tables = self._open(self._package.load_dataset, self.name, configuration).values()
+        for number, row in enumerate(chain.from_iterable(tables), 1):
+            place = Place(f"hf:{self.name}/{configuration}", number)
+            id = row.get("_id", row.get("id"))
+            if id is None or id == "" or not isinstance(row.get("text"), str):
+                report(Problem(place, "the row has no '_id' or no 'text'."))
+            else:
+                yield place, str(id), row
 
     def documents(self, report: Report) -> Iterator[tuple[Place, Document]]:
-        for place, row in self._rows("corpus"):
-            if (id := _id(row)) is None or not isinstance(row.get("text"), str):
-                report(Problem(place, "the row has no '_id' or no 'text'."))
-            else:
-                yield place, Document(id, row["text"], row.get("title") or "")
+        for place, id, row in self._texts("corpus", report):
+            yield place, Document(id, row["text"], row.get("title") or "")
 
     def queries(self, split: str, report: Report) -> Iterator[tuple[Place, Query]]:
-        for place, row in self._rows("queries"):
-            if (id := _id(row)) is None or not isinstance(row.get("text"), str):
-                report(Problem(place, "the row has no '_id' or no 'text'."))
-            else:
-                yield place, Query(id, row["text"])
+        for place, id, row in self._texts("queries", report):
+            yield place, Query(id, row["text"])
 
     def judgements(self, split: str, report: Report) -> Iterator[tuple[Place, Judgement]]:
-        table = self._judgements.get(split) or self._judgements["validation"]
-        for number, row in enumerate(table, 1):
-            place = Place(f"hf:{self.name}/{split}", number)
-            yield place, Judgement(str(row["query-id"]), str(row["corpus-id"]), int(row["score"]))
-
-
-def _id(row: dict[str, Any]) -> str | None:
-    id = row.get("_id", row.get("id"))
-    return None if id is None or id == "" else str(id)
+        for number, row in enumerate(self._judgements[split], 1):
+            place = Place(self.file_of(split), number)
+            query, document, relevance = row.get("query-id"), row.get("corpus-id"), grade(str(row.get("score")))
+            if query is None or document is None or relevance is None:
+                report(
+                    Problem(place, "the row has no 'query-id', no 'corpus-id' or no 'score' that is a whole number.")
+                )
+            else:
+                yield place, Judgement(str(query), str(document), relevance)

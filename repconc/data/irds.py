@@ -50,6 +50,9 @@ class IrDataset:
     def splits(self) -> tuple[str, ...]:
         return tuple(self._names)
 
+    def file_of(self, split: str | None) -> str:
+        return f"irds:{self.name if split is None else self._names[split]}"
+
     def documents(self, report: Report) -> Iterator[tuple[Place, Document]]:
         for number, doc in enumerate(self._corpus.docs_iter(), 1):
             title = getattr(doc, "title", "") or ""

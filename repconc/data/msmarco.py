@@ -48,7 +48,7 @@ class MsMarcoFolder:
 
     @cached_property
     def splits(self) -> tuple[str, ...]:
-        return tuple(sorted(self._files(_QUERIES).keys() & self._files(_QRELS).keys()))
+        return tuple(sorted(self._files(_QRELS)))
 
     def _files(self, patterns: tuple[re.Pattern[str], ...]) -> dict[str, Path]:
         """Split -> file. TREC's test sets are called dl2019, dl2020, ..."""
@@ -60,21 +60,29 @@ class MsMarcoFolder:
                     found.setdefault(parts.get("split") or f"dl{parts['year']}", path)
         return found
 
+    def file_of(self, split: str | None) -> str:
+        if split is not None:
+            return str(self._files(_QRELS)[split])
+        return str(plain_or_gzipped(self.folder / ("collection.tsv" if self.is_passages else "msmarco-docs.tsv")))
+
     def documents(self, report: Report) -> Iterator[tuple[Place, Document]]:
-        name, fields = ("collection.tsv", 2) if self.is_passages else ("msmarco-docs.tsv", 4)
-        for place, parts in _read_fields(plain_or_gzipped(self.folder / name), fields, report):
+        for place, parts in _read_fields(Path(self.file_of(None)), 2 if self.is_passages else 4, report):
             if self.is_passages:
                 yield place, Document(parts[0], parts[1])
             else:
                 yield place, Document(parts[0], parts[3], title=parts[2], metadata={"url": parts[1]})
 
     def queries(self, split: str, report: Report) -> Iterator[tuple[Place, Query]]:
-        for place, parts in _read_fields(self._files(_QUERIES)[split], 2, report):
+        files = self._files(_QUERIES)
+        if split not in files:
+            report(Problem(Place(str(self.folder), 0), f"the file with the queries of split {split!r} is missing."))
+            return
+        for place, parts in _read_fields(files[split], 2, report):
             yield place, Query(parts[0], parts[1])
 
     def judgements(self, split: str, report: Report) -> Iterator[tuple[Place, Judgement]]:
         """TREC qrels: query, an unused field, document, grade, between blanks."""
-        for place, line in read_lines(self._files(_QRELS)[split], report):
+        for place, line in read_lines(Path(self.file_of(split)), report):
             parts = line.split()
             if len(parts) != 4:
                 report(Problem(place, f"a TREC judgement has 4 fields (query, 0, document, grade), not {len(parts)}."))

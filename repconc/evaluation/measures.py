@@ -11,9 +11,14 @@ from typing import Any
 import numpy as np
 
 from repconc.errors import RepconcError
+from repconc.packages import Progress
 from repconc.records import Hit, Qrels, Query, Run, in_order
 
 MEASURES = ("MRR@10", "MRR@100", "nDCG@10", "R@100", "R@1000")
+QUERIES_AT_A_TIME = 256
+
+Search = Callable[[Sequence[str], int], list[list[Hit]]]
+"""What can be measured: questions and k in, hits out."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,26 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, relevan
     query_ids = sorted(qrels)
     row = {query_id: number for number, query_id in enumerate(query_ids)}
     values = {name: np.zeros(len(query_ids)) for name in measures}
-    names = {measure: name for name, measure in parsed.items()}
-    for metric in ir_measures.iter_calc(list(parsed.values()), qrels, _ranked(run, qrels)):
-        values[names[metric.measure]][row[metric.query_id]] = metric.value
+    try:
+        metrics = list(ir_measures.iter_calc(list(parsed.values()), qrels, _ranked(run, qrels)))
+    except Exception as error:  # a provider may need a program that is not here, or refuse the input in its own way
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RepconcError(f"ir-measures cannot compute {', '.join(measures)} here: {reason}") from error
+    for metric in metrics:
+        for name in (name for name, measure in parsed.items() if measure == metric.measure):
+            values[name][row[metric.query_id]] = metric.value
     return Evaluation(query_ids, values, tied_share(run))
 
 
-def answer(search: Callable[[Sequence[str], int], list[list[Hit]]], queries: Sequence[Query], k: int = 1000) -> Run:
+def answer(search: Search, queries: Sequence[Query], k: int = 1000, progress: Progress | None = None) -> Run:
     """The run of a search function over queries."""
-    return dict(zip((query.id for query in queries), search([query.text for query in queries], k), strict=True))
+    run: Run = {}
+    for start in range(0, len(queries), QUERIES_AT_A_TIME):
+        batch = queries[start : start + QUERIES_AT_A_TIME]
+        run |= zip((query.id for query in batch), search([query.text for query in batch], k), strict=True)
+        if progress:
+            progress(len(run), len(queries))
+    return run
 
 
 def tied_share(run: Run, depth: int = 10) -> float:
@@ -68,7 +84,7 @@ def tied_share(run: Run, depth: int = 10) -> float:
 def _ranked(run: Run, qrels: Qrels) -> dict[str, dict[str, float]]:
     """The run with scores that fall by rank: providers of measures break ties in different ways, and now find none."""
     return {
-        query_id: {hit.id: float(-rank) for rank, hit in enumerate(in_order(hits))}
+        query_id: {hit.id: float(len(hits) - rank) for rank, hit in enumerate(in_order(hits))}
         for query_id, hits in run.items()
         if query_id in qrels
     }

@@ -19,7 +19,7 @@ def paired_t_test(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: the p-values one would need to see, had only one comparison been made."""
+    """Holm's step-down correction: p-values that may be compared with 0.05 although several tests were made."""
     corrected = [0.0] * len(p_values)
     largest = 0.0
     for rank, index in enumerate(np.argsort(p_values)):

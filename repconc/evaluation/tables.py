@@ -1,11 +1,10 @@
-"""One table, four forms: text for the terminal, Markdown, LaTeX, JSON."""
+"""One table, three forms: text for the terminal, Markdown, LaTeX."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Format = Literal["text", "markdown", "latex", "json"]
+Format = Literal["text", "markdown", "latex"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Table:
     note: str = ""
 
     def render(self, format: Format) -> str:
-        return {"text": self._text, "markdown": self._markdown, "latex": self._latex, "json": self._json}[format]()
+        return {"text": self._text, "markdown": self._markdown, "latex": self._latex}[format]()
 
     def _text(self) -> str:
         widths = [max(len(row[column]) for row in (self.columns, *self.rows)) for column in range(len(self.columns))]
@@ -44,9 +43,6 @@ class Table:
         head = r"\begin{tabular}{@{}l" + "r" * (len(self.columns) - 1) + r"@{}}"
         note = [f"% {self.note}"] if self.note else []
         return "\n".join([*note, head, r"\toprule", *body, r"\bottomrule", r"\end{tabular}"])
-
-    def _json(self) -> str:
-        return json.dumps([dict(zip(self.columns, row, strict=True)) for row in self.rows], ensure_ascii=False)
 
 
 def _escape(text: str) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from repconc.config import EncoderSettings
+from repconc.config import EncoderSettings, Pooling
 from repconc.errors import RepconcError, import_extra
-from repconc.models.named import folder_of_named
+from repconc.models.named import NAMES, folder_of_named
 from repconc.packages import Progress
 
 if TYPE_CHECKING:
@@ -21,17 +21,23 @@ class Encoder:
     """Embeds queries and documents into one space, searched by inner product."""
 
     def __init__(
-        self, settings: EncoderSettings | str, device: str | None = None, progress: Progress | None = None
+        self, settings: EncoderSettings | str | None = None, device: str | None = None, progress: Progress | None = None
     ) -> None:
-        self.settings = EncoderSettings(documents=settings) if isinstance(settings, str) else settings
-        self._documents = _load(self.settings.documents, self.settings, device, progress)
+        if not isinstance(settings, EncoderSettings):
+            settings = EncoderSettings(documents=settings) if settings else EncoderSettings()
+        # Folders are kept with their whole path, so that what was encoded here can be searched from elsewhere.
+        names = {side: _whole_path(getattr(settings, side)) for side in ("documents", "queries")}
+        self.settings = settings.model_copy(update=names)
+        self._documents = _load(self.settings.documents, settings.pooling, device, progress)
         other = self.settings.queries
-        self._queries = _load(other, self.settings, device, progress) if other else self._documents
+        self._queries = _load(other, settings.pooling, device, progress) if other else self._documents
         if self._dimension(self._queries) != self.dimension:
             raise RepconcError(
                 f"The query encoder gives {self._dimension(self._queries)} dimensions and the document encoder "
                 f"{self.dimension}; they must be equal."
             )
+        _check_length(self._documents, "document", settings.document_tokens)
+        _check_length(self._queries, "query", settings.query_tokens)
 
     def __repr__(self) -> str:
         return f"Encoder({self.settings.documents!r}, dimension={self.dimension})"
@@ -59,7 +65,7 @@ class Encoder:
             list(texts),
             batch_size=batch_size,
             prompt=prompt,
-            normalize_embeddings=bool(self.settings.normalize),
+            normalize_embeddings=self.settings.normalize,
             show_progress_bar=False,
             convert_to_numpy=True,
         )
@@ -68,17 +74,18 @@ class Encoder:
     def fingerprint(self) -> str:
         """A hash of all that decides the vectors: weights, tokenizers, modules and settings, but no path."""
         digest = hashlib.sha256()
-        settings = self.settings.model_dump(exclude={"documents", "queries"})
-        digest.update(repr(sorted(settings.items())).encode())
+
+        def add(value: object) -> None:
+            digest.update(json.dumps(value, sort_keys=True, default=str).encode() + b"\n")
+
+        add(self.settings.model_dump(exclude={"documents", "queries"}))
         for side in (self._documents, self._queries):
-            digest.update(repr((sorted(side.prompts.items()), side.default_prompt_name)).encode())
+            add([side.prompts, side.default_prompt_name])
             for name, module in side.named_modules():
-                digest.update(f"{name}:{type(module).__name__}\n".encode())
-                digest.update(_tokenizer_of(module))
+                add([name, type(module).__name__, _configuration_of(module), _tokenizer_of(module)])
             for name, tensor in sorted(side.state_dict().items()):
-                array = tensor.detach().cpu().contiguous().numpy()
-                digest.update(f"{name}{array.dtype}{array.shape}".encode())
-                digest.update(array.tobytes())
+                add([name, str(tensor.dtype), list(tensor.shape)])
+                digest.update(_bytes_of(tensor))
         return digest.hexdigest()
 
     @staticmethod
@@ -90,16 +97,14 @@ class _TokenLimit:
     """Sets the longest text of one side for the time of one call: the two sides may share a module."""
 
     def __init__(self, model: "SentenceTransformer", route: str, tokens: int | None) -> None:
-        first = model[0]
-        routes = getattr(first, "sub_modules", None)
-        self._module = routes[route][0] if routes is not None and route in routes else first
+        self._module = _first_module(model, route)
         self._tokens = tokens
 
     def __enter__(self) -> None:
         if self._tokens is None:
             return
-        if hasattr(self._module, "tokenizer") and not hasattr(self._module.tokenizer, "model_max_length"):
-            self._module.tokenizer.enable_truncation(self._tokens)  # static encoders hold a bare tokenizer
+        if _is_static(self._module):
+            self._module.tokenizer.enable_truncation(self._tokens)
         else:
             self._before = self._module.max_seq_length
             self._module.max_seq_length = self._tokens
@@ -107,35 +112,82 @@ class _TokenLimit:
     def __exit__(self, *_: object) -> None:
         if self._tokens is None:
             return
-        if hasattr(self, "_before"):
-            self._module.max_seq_length = self._before
-        else:
+        if _is_static(self._module):
             self._module.tokenizer.no_truncation()
+        else:
+            self._module.max_seq_length = self._before
 
 
-def _load(name: str, settings: EncoderSettings, device: str | None, progress: Progress | None) -> "SentenceTransformer":
+def _first_module(model: "SentenceTransformer", route: str) -> Any:
+    """The module that reads the text, behind a router that of the given route."""
+    routes = getattr(model[0], "sub_modules", None)
+    return routes[route][0] if routes is not None and route in routes else model[0]
+
+
+def _is_static(module: Any) -> bool:
+    """Static encoders hold a bare tokenizer, which has no longest text of its own."""
+    return not hasattr(module.tokenizer, "model_max_length")
+
+
+def _check_length(model: "SentenceTransformer", route: str, tokens: int | None) -> None:
+    configuration = getattr(getattr(_first_module(model, route), "auto_model", None), "config", None)
+    positions = getattr(configuration, "max_position_embeddings", None)
+    if tokens and positions and tokens > positions:
+        raise RepconcError(
+            f"A {route} of {tokens} tokens is longer than the {positions} that this encoder has places for."
+        )
+
+
+def _whole_path(name: str | None) -> str | None:
+    return str(Path(name).resolve()) if name and name not in NAMES and Path(name).is_dir() else name
+
+
+def _load(name: str, pooling: Pooling | None, device: str | None, progress: Progress | None) -> "SentenceTransformer":
+    """A complete sentence-transformers model, or a plain Hugging Face encoder with the given pooling behind it."""
     library = import_extra("sentence_transformers", extra="train")
-    location = str(folder_of_named(name, progress) or name)
-    if Path(location).is_dir() or not location.startswith(("/", ".")):
-        try:
-            if settings.pooling is None:
-                return library.SentenceTransformer(location, device=device)
-            modules = import_extra("sentence_transformers.sentence_transformer.modules", extra="train")
+    modules = import_extra("sentence_transformers.sentence_transformer.modules", extra="train")
+    folder = folder_of_named(name, progress) or Path(name)
+    if name.startswith((".", "/")) and not folder.is_dir():
+        raise RepconcError(
+            f"The encoder {name!r} is not there: give a folder, a name on the hub, 'minilm' or 'static'."
+        )
+    location = str(folder) if folder.is_dir() else name
+    try:
+        if pooling is None or (folder / "modules.json").exists():
+            model = library.SentenceTransformer(location, device=device)
+        else:
             transformer = modules.Transformer(location)
-            pooling = modules.Pooling(transformer.get_embedding_dimension(), pooling_mode=settings.pooling)
-            return library.SentenceTransformer(modules=[transformer, pooling], device=device)
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise RepconcError(f"The encoder {name!r} cannot be loaded: {reason}") from error
-    raise RepconcError(f"The encoder {name!r} is not there: give a folder, a name on the hub, 'minilm' or 'static'.")
+            pool = modules.Pooling(transformer.get_embedding_dimension(), pooling_mode=pooling)
+            model = library.SentenceTransformer(modules=[transformer, pool], device=device)
+    except Exception as error:  # broken weights, an unknown device, a hub that does not answer: many kinds, one meaning
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RepconcError(f"The encoder {name!r} cannot be loaded: {reason}") from error
+    return model.float() if model.device.type == "cpu" else model  # half precision is slow or missing on a CPU
 
 
-def _tokenizer_of(module: Any) -> bytes:
+def _bytes_of(tensor: Any) -> bytes:
+    """The raw bytes of a tensor of any type; numpy does not know bfloat16."""
+    import torch
+
+    raw: bytes = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return raw
+
+
+def _configuration_of(module: Any) -> list[Any]:
+    """What a module was made with, besides its weights: pooling mode, activation, heads, norms."""
+    own = module.get_config_dict() if hasattr(module, "get_config_dict") else None
+    to_dict = getattr(getattr(module, "config", None), "to_diff_dict", dict)
+    inner: dict[str, Any] = to_dict()
+    passing = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
+    return [own, {key: value for key, value in inner.items() if key not in passing}]
+
+
+def _tokenizer_of(module: Any) -> list[Any] | None:
     """The tokenizer that a module holds, without the padding and truncation that its last call left in it."""
     tokenizer = getattr(module, "tokenizer", None)
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if backend is None or not hasattr(backend, "to_str"):
-        return b""
+        return None
     content = json.loads(backend.to_str())
     lasting = {key: value for key, value in content.items() if key not in {"padding", "truncation"}}
-    return json.dumps([lasting, str(getattr(module, "max_seq_length", None))], sort_keys=True).encode()
+    return [lasting, str(getattr(module, "max_seq_length", None))]

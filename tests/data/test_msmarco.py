@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from repconc import load_dataset
-from repconc.data.check import ensure_sound
+from repconc.data.check import ensure_sound, find_problems
 from repconc.lines import InputError
 from repconc.records import Document, Query
 
@@ -72,3 +72,11 @@ def test_what_is_wrong_is_named_by_file_and_line(passages, file, content, senten
     (passages / file).write_text(content)
     with pytest.raises(InputError, match=sentence):
         ensure_sound(load_dataset(passages), ["train"])
+
+
+def test_judgements_without_their_queries_are_found(passages):
+    (passages / "qrels.dev.tsv").write_text("20 0 nowhere 1\n")
+    _, problems = find_problems(load_dataset(passages))
+    sentences = [problem.sentence for problem in problems]
+    assert "the file with the queries of split 'dev' is missing." in sentences
+    assert "the judged document 'nowhere' is not in the corpus." in sentences

@@ -61,10 +61,9 @@ def test_an_unknown_name_of_ir_datasets_is_refused():
 
 
 @pytest.fixture
-def hub_folder(tmp_path, monkeypatch):
+def hub_folder(tmp_path):
     """A data set repository in MTEB's layout, as it would be downloaded."""
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "repository"
+    folder = tmp_path / f"repository-of-{tmp_path.name}"  # the datasets package caches by the folder's name
     folder.mkdir()
     (folder / "README.md").write_text(
         "---\nconfigs:\n"
@@ -85,6 +84,27 @@ def test_hugging_face_gives_the_same_kind_of_data_set(hub_folder):
     assert dataset.splits == ("test",)
     assert dataset.queries("test") == [Query("q1", "what")]
     assert dataset.qrels("test") == {"q1": {"d1": 1}}
+
+
+def test_the_judgements_may_lie_in_a_second_repository(hub_folder):
+    """BEIR's layout on the hub: NAME and NAME-qrels."""
+    second = hub_folder.with_name(f"{hub_folder.name}-qrels")
+    second.mkdir()
+    (hub_folder / "test.jsonl").rename(second / "validation.jsonl")
+    readme = (hub_folder / "README.md").read_text()
+    (hub_folder / "README.md").write_text(readme[: readme.index("- config_name: default")] + "---\n")
+    dataset = load_dataset(f"hf:{hub_folder}")
+    assert dataset.splits == ("dev",)
+    assert dataset.qrels("dev") == {"q1": {"d1": 1}}
+
+
+@pytest.mark.parametrize(
+    "row", ['{"query-id": "q1", "corpus-id": "d1", "score": 0.5}', '{"query-id": "q1", "score": 1}']
+)
+def test_a_wrong_judgement_of_a_hugging_face_set_is_named(hub_folder, row):
+    (hub_folder / "test.jsonl").write_text(row + "\n")
+    with pytest.raises(InputError, match=r"hf:.*/test:1: the row has no"):
+        load_dataset(f"hf:{hub_folder}").qrels("test")
 
 
 def test_a_hugging_face_set_that_is_none_is_refused(tmp_path):

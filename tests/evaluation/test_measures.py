@@ -43,6 +43,16 @@ def test_measures_are_those_of_trec_eval_on_the_same_run_ties_included(run, qrel
         assert ours.values["MRR@10"][row] == pytest.approx(reciprocal if reciprocal >= 0.1 else 0, abs=1e-9)
 
 
+def test_two_names_of_one_measure_give_one_value():
+    means = evaluate({"q": [Hit("a", 2.0), Hit("b", 1.0)]}, {"q": {"b": 1}}, ["MRR@10", "RR@10", "MAP", "AP"]).means
+    assert means == dict.fromkeys(["MRR@10", "RR@10", "MAP", "AP"], 0.5)
+
+
+def test_a_measure_whose_provider_is_missing_is_one_sentence():
+    with pytest.raises(RepconcError, match="ir-measures cannot compute INST here"):
+        evaluate({"q": [Hit("a", 2.0)]}, {"q": {"a": 1}}, ["INST"])
+
+
 def test_a_query_that_brings_nothing_back_counts_as_zero():
     qrels = {"answered": {"d": 1}, "silent": {"d": 1}, "empty": {"d": 1}}
     evaluation = evaluate({"answered": [Hit("d", 1.0)], "empty": []}, qrels)
@@ -72,6 +82,14 @@ def test_the_share_of_ties_counts_results_with_a_twin():
     assert tied_share({"q": hits}, depth=2) == 0.5, "the twin may stand below the cut"
     assert tied_share({"q": hits}, depth=1) == 0
     assert tied_share({"q": []}) == 0
+
+
+def test_answers_are_kept_by_query_over_many_batches():
+    queries = [Query(str(number), str(number)) for number in range(600)]
+    seen = []
+    run = answer(lambda texts, k: [[Hit(text, 1.0)] for text in texts], queries, 1, lambda *step: seen.append(step))
+    assert run == {query.id: [Hit(query.text, 1.0)] for query in queries}
+    assert seen == [(256, 600), (512, 600), (600, 600)]
 
 
 def test_answers_are_kept_by_query():

@@ -1,6 +1,4 @@
-"""One table in four forms."""
-
-import json
+"""One table in three forms."""
 
 from repconc.evaluation.tables import Table
 
@@ -31,7 +29,3 @@ def test_latex_escapes_what_is_special_to_it():
     assert lines[0] == "% 50 % of it"
     assert lines[1] == r"\begin{tabular}{@{}lr@{}}"
     assert r"a\_b \& c & 0.5 \\" in lines
-
-
-def test_json_is_a_list_of_rows():
-    assert json.loads(TABLE.render("json"))[1] == {"name": "x|y", "MRR@10": "10.25**"}

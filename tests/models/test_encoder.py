@@ -62,10 +62,20 @@ def test_each_side_has_its_own_longest_text(tiny_bert):
 
 
 def test_a_static_encoder_obeys_the_longest_text_too(static_folder):
-    short = Encoder(settings(static_folder, document_tokens=2))
+    short = Encoder(settings(static_folder, document_tokens=3))
     bare = Encoder(str(static_folder))
-    np.testing.assert_array_equal(short.embed_documents(["the king of"]), bare.embed_documents(["the king"]))
-    np.testing.assert_array_equal(short.embed_queries(["the king of"]), bare.embed_queries(["the king of"]))
+    np.testing.assert_array_equal(short.embed_documents(["the king of the"]), bare.embed_documents(["the king of"]))
+    np.testing.assert_array_equal(short.embed_queries(["the king of the"]), bare.embed_queries(["the king of the"]))
+
+
+def test_a_text_longer_than_the_encoder_has_places_for_is_refused(tiny_bert):
+    with pytest.raises(RepconcError, match="A document of 400 tokens is longer than the 128"):
+        Encoder(settings(tiny_bert, document_tokens=400))
+
+
+def test_an_unknown_device_is_one_sentence(tiny_bert):
+    with pytest.raises(RepconcError, match="cannot be loaded"):
+        Encoder(str(tiny_bert), device="gpu")
 
 
 def test_two_encoders_serve_the_two_sides(tiny_bert, static_folder):
@@ -100,9 +110,34 @@ def test_the_fingerprint_knows_weights_tokenizer_and_settings_but_not_the_path(t
     next(model.parameters()).data[0, 0] += 1
     model.save(str(tmp_path / "altered"), create_model_card=False)
     assert Encoder(str(tmp_path / "altered")).fingerprint() != first
+    shutil.copytree(tiny_bert, tmp_path / "pooled")
+    pooling = tmp_path / "pooled" / "1_Pooling" / "config.json"
+    pooling.write_text(pooling.read_text().replace('"mean"', '"cls"'))
+    assert Encoder(str(tmp_path / "pooled")).fingerprint() != first
     vocabulary = (tmp_path / "copy" / "tokenizer.json").read_text()
     (tmp_path / "copy" / "tokenizer.json").write_text(vocabulary.replace(f'"{WORDS[5]}"', '"zebra"', 1))
     assert Encoder(str(tmp_path / "copy")).fingerprint() != first
+
+
+def test_the_fingerprint_is_the_same_after_use(tiny_bert):
+    encoder = Encoder(str(tiny_bert))
+    before = encoder.fingerprint()
+    encoder.embed_documents(TEXTS)
+    assert encoder.fingerprint() == before
+
+
+def test_an_encoder_of_half_precision_works_on_a_cpu(tiny_bert, tmp_path):
+    import torch
+
+    SentenceTransformer(str(tiny_bert)).to(torch.bfloat16).save(str(tmp_path / "half"), create_model_card=False)
+    encoder = Encoder(str(tmp_path / "half"), device="cpu")
+    assert len(encoder.fingerprint()) == 64
+    np.testing.assert_allclose(encoder.embed_queries(TEXTS), Encoder(str(tiny_bert)).embed_queries(TEXTS), atol=0.05)
+
+
+def test_the_pooling_is_for_plain_encoders_only(tiny_bert, tmp_path):
+    pair = Encoder(settings(plain_bert(tmp_path / "plain"), pooling="cls", queries=str(tiny_bert)))
+    np.testing.assert_allclose(pair.embed_queries(TEXTS), Encoder(str(tiny_bert)).embed_queries(TEXTS), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all"])

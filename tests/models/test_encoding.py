@@ -45,6 +45,20 @@ def test_vectors_and_ids_come_back_in_the_order_of_the_corpus(corpus, encoder, t
     assert seen == [(0, 300), (64, 300), (128, 300), (192, 300), (256, 300), (300, 300)]
 
 
+def test_progress_moves_inside_a_shard(corpus, encoder, tmp_path):
+    seen = []
+    encode_corpus(encoder, corpus, tmp_path / "v", batch_size=4, progress=lambda done, total: seen.append(done))
+    assert seen == [*range(0, 300, 32), 300]
+
+
+def test_the_encoder_may_be_named_otherwise_but_not_batched_otherwise(corpus, tiny_bert, tmp_path, monkeypatch):
+    encode_corpus(Encoder(str(tiny_bert)), corpus, tmp_path / "v")
+    monkeypatch.chdir(tiny_bert.parent)
+    encode_corpus(Encoder("tiny"), corpus, tmp_path / "v")
+    with pytest.raises(RepconcError, match="begun with another batch_size"):
+        encode_corpus(Encoder("tiny"), corpus, tmp_path / "v", batch_size=3)
+
+
 def test_parts_on_several_machines_give_the_same_bytes_as_one(corpus, encoder, tmp_path):
     encode_corpus(encoder, corpus, tmp_path / "one", shard_size=64)
     for part in (2, 0):
@@ -55,44 +69,68 @@ def test_parts_on_several_machines_give_the_same_bytes_as_one(corpus, encoder, t
     assert content(tmp_path / "one") == content(tmp_path / "three")
 
 
+# A stand-in without torch, so that a process starts at once; the work on disk, and the kill, are real.
 SLOW_ENCODE = """
-import sys, time
-from repconc import Encoder, encode_corpus, load_dataset
-model, dataset, folder = sys.argv[1:]
-encoder = Encoder(model)
-embed = encoder.embed_documents
-def slowly(texts, batch_size):
-    time.sleep(0.05)
-    print("shard", flush=True)
-    return embed(texts, batch_size)
-encoder.embed_documents = slowly
-encode_corpus(encoder, load_dataset(dataset), folder, shard_size=16)
+import hashlib, sys, time
+import numpy
+from repconc.config import EncoderSettings
+from repconc.data.load import load_dataset
+from repconc.models.encoding import encode_corpus
+
+class Encoder:
+    dimension, settings = 8, EncoderSettings()
+    def fingerprint(self):
+        return "stand-in"
+    def embed_documents(self, texts, batch_size):
+        time.sleep(0.03)
+        print("shard", flush=True)
+        rows = [numpy.frombuffer(hashlib.sha256(text.encode()).digest(), "int32") for text in texts]
+        return numpy.array(rows).astype("float32")
+
+encode_corpus(Encoder(), load_dataset(sys.argv[1]), sys.argv[2], shard_size=16)
 """
 
 
-def test_killed_at_random_points_it_resumes_and_ends_with_the_same_bytes(corpus, tiny_bert, tmp_path):
-    """A real kill -9 of a real process, three times, each at another point of the work."""
-    command = [sys.executable, "-c", SLOW_ENCODE, str(tiny_bert), str(corpus.source.folder)]
+def test_killed_at_random_points_it_resumes_and_ends_with_the_same_bytes(corpus, tmp_path):
+    """A real kill -9 of a real process, six times, each at another point of the work."""
+    command = [sys.executable, "-c", SLOW_ENCODE, str(corpus.source.folder)]
+    killed = tmp_path / "killed"
     subprocess.run([*command, str(tmp_path / "whole")], check=True, stdout=subprocess.DEVNULL)
     times: dict[str, int] = {}
-    generator = np.random.default_rng()
-    for shards in (1, 5, 4):
-        process = subprocess.Popen([*command, str(tmp_path / "killed")], stdout=subprocess.PIPE, text=True)
+    generator = np.random.default_rng(0)
+    for shards in (1, 5, 1, 4, 1, 3):
+        process = subprocess.Popen([*command, str(killed)], stdout=subprocess.PIPE, text=True)
         for _ in range(shards):
             process.stdout.readline()
-        time.sleep(generator.uniform(0, 0.06))
+        time.sleep(generator.uniform(0, 0.04))
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         process.stdout.close()
-        finished = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("shard-*.npy")}
+        entries = [path.stem for path in killed.glob("shard-*.json") if ".ids" not in path.name]
+        finished = {name: (killed / f"{name}.npy").stat().st_mtime_ns for name in entries}
         assert times.items() <= finished.items(), "a finished shard was written again"
         times = finished
         with pytest.raises(RepconcError, match="unfinished"):
-            Vectors(tmp_path / "killed")
-    assert len(times) >= 7
-    printed = subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True, text=True).stdout
-    assert printed.count("shard") <= 19 - len(times) + 1, "what was finished is not computed again"
-    assert content(tmp_path / "whole") == content(tmp_path / "killed")
+            Vectors(killed)
+    assert 5 <= len(times) < 19
+    printed = subprocess.run([*command, str(killed)], check=True, capture_output=True, text=True).stdout
+    assert printed.count("shard") == 19 - len(times), "what was finished is not computed again"
+    assert content(tmp_path / "whole") == content(killed)
+    assert not list(killed.glob(".*.partial")), "what the killed processes left behind is gone"
+
+
+def test_a_kill_before_the_plan_was_written_does_not_block_the_folder(corpus, encoder, tmp_path):
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / ".plan.json.1234.partial").write_text("{")
+    assert len(encode_corpus(encoder, corpus, tmp_path / "v")) == 300
+
+
+def test_parts_that_start_at_the_same_moment_agree(corpus, tmp_path):
+    command = [sys.executable, "-c", SLOW_ENCODE.replace("shard_size=16", "shard_size=16, part=(int(sys.argv[3]), 4)")]
+    arguments = [str(corpus.source.folder), str(tmp_path / "v")]
+    processes = [subprocess.Popen([*command, *arguments, str(part)], stdout=subprocess.DEVNULL) for part in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert len(Vectors(tmp_path / "v")) == 300
 
 
 def test_what_is_finished_is_not_encoded_again(corpus, encoder, tmp_path, monkeypatch):
@@ -102,7 +140,7 @@ def test_what_is_finished_is_not_encoded_again(corpus, encoder, tmp_path, monkey
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
-@pytest.mark.parametrize("file", ["shard-00001.npy", "shard-00001.ids.json"])
+@pytest.mark.parametrize("file", ["shard-00001.npy", "shard-00001.ids.json", "shard-00001.json"])
 def test_a_damaged_shard_is_found_and_made_again(corpus, encoder, tmp_path, file, damage):
     vectors = encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
     before = content(tmp_path / "v")
@@ -111,10 +149,11 @@ def test_a_damaged_shard_is_found_and_made_again(corpus, encoder, tmp_path, file
     if damage == "remove":
         path.unlink()
     else:
-        raw[len(raw) // 2] ^= 1
+        raw[len(raw) // 2] ^= 64
         path.write_bytes(raw if damage == "flip" else raw[:-7])
-    with pytest.raises(RepconcError, match="altered or cut"):
-        vectors.verify()
+    if file != "shard-00001.json":  # the manifest has its content too
+        with pytest.raises(RepconcError, match="altered or cut"):
+            vectors.verify()
     encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
     assert content(tmp_path / "v") == before
 
@@ -137,12 +176,12 @@ def test_a_folder_with_other_things_in_it_is_left_alone(corpus, encoder, tmp_pat
     assert [path.name for path in (tmp_path / "v").iterdir()] == ["thesis.txt"]
 
 
-def test_a_second_process_on_the_same_part_is_told_so(corpus, tiny_bert, encoder, tmp_path):
-    command = [sys.executable, "-c", SLOW_ENCODE, str(tiny_bert), str(corpus.source.folder), str(tmp_path / "v")]
+def test_a_second_process_on_the_same_part_is_told_so(corpus, tmp_path):
+    command = [sys.executable, "-c", SLOW_ENCODE, str(corpus.source.folder), str(tmp_path / "v")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     process.stdout.readline()
-    with pytest.raises(RepconcError, match="Another process is encoding"):
-        encode_corpus(encoder, corpus, tmp_path / "v", shard_size=16)
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Another process is encoding this part" in second.stderr
     process.communicate()
     assert len(Vectors(tmp_path / "v")) == 300
 
@@ -165,12 +204,12 @@ def test_files_of_a_newer_format_or_altered_manifests_are_refused(corpus, encode
     encode_corpus(encoder, corpus, tmp_path / "v")
     path = tmp_path / "v" / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["plan"]["format"] = 99
+    manifest |= {"format": 99, "unheard-of": True}
     path.write_text(json.dumps(manifest))
     with pytest.raises(RepconcError, match="format 99, newer than"):
         Vectors(tmp_path / "v")
     path.write_text("{}")
-    with pytest.raises(RepconcError, match="is not a file of this program or was altered"):
+    with pytest.raises(RepconcError, match="is not as this program writes it"):
         Vectors(tmp_path / "v")
     with pytest.raises(RepconcError, match="holds no vectors"):
         Vectors(tmp_path)

@@ -8,7 +8,6 @@ from repconc import load_dataset
 from repconc.models.encoder import Encoder
 from repconc.models.named import folder_of_named
 from repconc.models.static import distil, principal_components, rarity
-from tests.conftest import text
 
 
 def test_components_are_those_of_an_independent_pca_at_unit_variance():
@@ -48,7 +47,6 @@ def test_progress_ends_at_the_whole_vocabulary(tiny_bert):
     distil(str(tiny_bert), 8, lambda done, total: seen.append((done, total)))
     size = len(SentenceTransformer(str(tiny_bert)).tokenizer)
     assert seen[-1] == (size, size)
-    assert text(3)
 
 
 @pytest.mark.slow
