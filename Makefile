@@ -1,8 +1,6 @@
 # Everything runs inside .venv, which these targets make and keep up to date by themselves.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# Threads of the tokenizers library and of a forked test server do not mix.
-export TOKENIZERS_PARALLELISM ?= true
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint unit baselines clean
@@ -29,7 +27,7 @@ unit: .venv/installed
 baselines: .venv/installed ## measure BM25 and the uncompressed encoders into benchmarks/results/ (about an hour)
 	$(BIN)/python -m benchmarks.baselines
 
-# torch first and pinned: an open range would bring gigabytes of CUDA libraries.
+# torch first and pinned, so that the build of it that was chosen stays and nothing later replaces it.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch

@@ -51,4 +51,9 @@ class FlatIndex:
         """One row of N scores per query."""
         size = max(1, SCORES_IN_MEMORY // len(self))
         for start in range(0, len(queries), size):
-            yield from np.concatenate([queries[start : start + size] @ block.T for block in self.blocks], axis=1)
+            batch = queries[start : start + size]
+            scores, column = np.empty((len(batch), len(self)), np.float32), 0
+            for block in self.blocks:
+                scores[:, column : column + len(block)] = batch @ block.T
+                column += len(block)
+            yield from scores
