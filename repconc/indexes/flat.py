@@ -45,7 +45,7 @@ class FlatIndex:
             raise RepconcError("A query vector holds NaN or an infinite value.")
         if k < 1:
             raise RepconcError(f"k is {k}; at least one result must be asked for.")
-        with threadpool_limits(limits=threads) if threads else nullcontext():  # even no limit takes a millisecond to set
+        with threadpool_limits(limits=threads) if threads else nullcontext():  # setting none takes a while too
             return [best(scores, self.ids, k) for scores in self._scores(queries)]
 
     def _scores(self, queries: np.ndarray) -> Iterator[np.ndarray]:
