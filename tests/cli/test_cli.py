@@ -146,11 +146,14 @@ def test_an_encoder_that_changed_since_is_refused(beir, tiny_bert, tmp_path):
 def test_an_interrupt_exits_with_130(tmp_path):
     """Ctrl-C in a process that waits for the rest of a corpus, which comes through a pipe."""
     os.mkfifo(tmp_path / "corpus.jsonl")
-    command = [sys.executable, "-c", "from repconc.cli.main import main; main()", "data", "check", str(tmp_path)]
+    # A shell that starts jobs in the background has them ignore Ctrl-C, and that is inherited.
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{listen}; from repconc.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "data", "check", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with (tmp_path / "corpus.jsonl").open("w"):  # opens once the process reads
         os.kill(process.pid, signal.SIGINT)
-        _, printed = process.communicate()
+        _, printed = process.communicate(timeout=60)
     assert process.returncode == 130
     assert printed.strip() == "repconc: interrupted."
 
