@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-# Before any library reads them: no test touches the user's folders or a hub.
+# Before any library reads them: no test touches the user's folders or a hub, and threads that wait for each other do
+# not make tiny problems slow on a busy machine.
 _HOME = tempfile.mkdtemp(prefix="repconc-tests-")
-os.environ |= {"HF_HOME": _HOME, "IR_DATASETS_HOME": f"{_HOME}/irds", "HF_HUB_OFFLINE": "1"}
+os.environ |= {"HF_HOME": _HOME, "IR_DATASETS_HOME": f"{_HOME}/irds", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 WORDS = (
     "the of and in to was is a on as by with for at his from that it an are which were this born known film american "
