@@ -12,6 +12,11 @@ class CheckError(RepconcError):
     """A check that the user asked for did not hold (exit code 3 on the command line)."""
 
 
+def first_line(error: BaseException) -> str:
+    """What another library says went wrong, short enough for a sentence of ours."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 def import_extra(module: str, extra: str) -> Any:
     """Import an optional dependency, or name the extra that brings it."""
     try:

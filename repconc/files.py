@@ -22,16 +22,30 @@ def cache_directory() -> Path:
     """Where downloaded data and encoders live: $REPCONC_CACHE, else repconc/ in the user's cache folder."""
     if chosen := os.environ.get("REPCONC_CACHE"):
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "repconc"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "repconc"
+    except RuntimeError as error:
+        raise RepconcError("There is no home folder to keep a cache in: set REPCONC_CACHE to a folder.") from error
 
 
 @contextmanager
 def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
-    """Write beside `path`, sync, then rename: a reader or a crash sees the old file or the new one, nothing between."""
+    """Write beside `path`, sync, then rename: a reader or a crash sees the old file or the new one, nothing between.
+
+    A link is followed; a device or a pipe is written to as it is.
+    """
+    encoding = None if "b" in mode else "utf-8"
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open(mode, encoding=encoding) as handle:
+            yield handle
+        return
+    path = path.resolve()
+    if path.is_dir():
+        raise RepconcError(f"{path} is a folder; give the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = _beside(path, "partial")
+    partial = _beside(path)
     try:
-        with partial.open(mode, encoding=None if "b" in mode else "utf-8") as handle:
+        with partial.open(mode, encoding=encoding) as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
@@ -43,23 +57,22 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
 @contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
-    """Fill a folder beside `path`, sync it, then rename it to `path`, replacing what stood there."""
+    """Fill a folder beside `path`, sync it, then rename it to `path`, which must be empty or not there."""
     path = path.resolve()
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RepconcError(f"{path} is there already; remove it first, or choose another name.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, replaced = _beside(path, "partial"), _beside(path, "replaced")
+    partial = _beside(path)
     partial.mkdir()
     try:
         yield partial
         for file in partial.rglob("*"):
             sync_file(file) if file.is_file() else sync_directory(file)
         sync_directory(partial)
-        if path.exists():
-            path.rename(replaced)
         partial.rename(path)
         sync_directory(path.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
 
 
 @contextmanager
@@ -71,9 +84,9 @@ def locked(path: Path, wait: bool = True) -> Iterator[None]:
         yield
 
 
-def _beside(path: Path, kind: str) -> Path:
+def _beside(path: Path) -> Path:
     """A new hidden name; several machines may write into one folder, so a process id would not do."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.{kind}")
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
 
 
 def remove_partials(folder: Path) -> None:

@@ -61,9 +61,14 @@ def read_lines(path: Path, report: Report = refuse) -> Iterator[tuple[Place, str
     except FileNotFoundError:
         report(Problem(Place(str(path), 0), "the file is missing."))
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        report(Problem(place, "the gzip file is cut or broken after this line; fetch it again."))
+        report(Problem(place, "the gzip file is broken or cut here; fetch it again."))
     except OSError as error:
         report(Problem(place, f"the file cannot be read: {error.strerror or error}."))
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can name a document or query: evaluation tools in C stop at a control character."""
+    return bool(text) and not any(character < " " or character == "\x7f" for character in text)
 
 
 def plain_or_gzipped(path: Path) -> Path:

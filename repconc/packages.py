@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from repconc.errors import RepconcError
+from repconc.errors import RepconcError, first_line
 from repconc.files import atomic_write, cache_directory, sha256_of
 
 Progress = Callable[[int, int], None]
@@ -48,14 +48,15 @@ def fetch(archive: Archive, progress: Progress | None = None) -> Path:
             _copy(response, file, archive, progress)
     except (OSError, http.client.HTTPException) as error:
         raise RepconcError(
-            f"{archive.filename} could not be downloaded ({error}); nothing was kept, try again."
+            f"{archive.filename} could not be downloaded ({first_line(error)}); nothing was kept, try again."
         ) from error
     return path
 
 
 def _copy(response: Any, file: IO[bytes], archive: Archive, progress: Progress | None) -> None:
     digest = hashlib.sha256()
-    total = int(response.headers.get("Content-Length") or 0)
+    length = response.headers.get("Content-Length") or ""
+    total = int(length) if length.isdecimal() else 0
     while block := response.read(1 << 20):
         digest.update(block)
         file.write(block)
@@ -94,20 +95,20 @@ def _find_link(archive: Archive) -> str:
     asked = []
     for index in _indexes():
         page = index.rstrip("/") + f"/{project}/"
-        asked.append(urllib.parse.urlsplit(page).hostname or page)
         try:
+            asked.append(urllib.parse.urlsplit(page).hostname or "a folder")
             with _open(page, accept="application/vnd.pypi.simple.v1+json, text/html;q=0.5") as response:
                 body, kind = response.read().decode(), response.headers.get("Content-Type", "")
             if "json" in kind:
                 links = [str(file["url"]) for file in json.loads(body)["files"]]
             else:
                 links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', body)]
+            for link in links:
+                address = urllib.parse.urljoin(page, link.split("#")[0])
+                if urllib.parse.unquote(address.rpartition("/")[2]) == archive.filename:
+                    return address
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
             continue  # an index that is down or answers nonsense is as good as one without the file
-        for link in links:
-            address = urllib.parse.urljoin(page, link.split("#")[0])
-            if urllib.parse.unquote(address.rsplit("/", 1)[1]) == archive.filename:
-                return address
     raise RepconcError(
         f"The file {archive.filename} was not found in the package index (asked {' and '.join(asked)}): "
         "check the network, or point PIP_INDEX_URL at an index that has it."
@@ -137,7 +138,7 @@ def _default_index() -> str:
 
 def _open(url: str, accept: str = "*/*") -> Any:
     if urllib.parse.urlsplit(url).scheme not in {"https", "http", "file"}:
-        raise RepconcError(f"The package index gave an address that is not https: {url}.")
+        raise ValueError("an address that is neither https nor a file")
     parts = urllib.parse.urlsplit(url)
     credentials, _, host = parts.netloc.rpartition("@")  # a private index may carry them in its address, as for pip
     request = urllib.request.Request(parts._replace(netloc=host).geturl(), headers={"Accept": accept})

@@ -8,12 +8,14 @@ The manifest is written last: a folder without one is unfinished. Nothing here n
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from pydantic import PositiveInt
 
 from repconc.config import EncoderSettings, Settings
 from repconc.errors import RepconcError
@@ -38,14 +40,26 @@ class Plan(Settings):
     dataset: str
     corpus_sha256: str
     """Of ids and texts, so that vectors of another corpus are not taken for these."""
-    count: int
-    dimension: int
-    shard_size: int
+    count: PositiveInt
+    dimension: PositiveInt
+    shard_size: PositiveInt
     batch_size: int
     """Batches of another size round differently in the last bit."""
     encoder: EncoderSettings
     fingerprint: str
     """Of the encoder: its weights, tokenizer and settings."""
+
+    @property
+    def shard_count(self) -> int:
+        return -(-self.count // self.shard_size)
+
+    def length_of(self, number: int) -> int:
+        """How many documents a shard holds."""
+        return min(self.shard_size, self.count - number * self.shard_size)
+
+
+def shard_name(number: int) -> str:
+    return f"shard-{number:05d}"
 
 
 class Manifest(Settings):
@@ -71,6 +85,9 @@ class Vectors:
             )
         self.manifest = read_model(path, Manifest)
         self.plan = self.manifest.plan
+        expected = [(shard_name(number), self.plan.length_of(number)) for number in range(self.plan.shard_count)]
+        if [(shard.name, shard.count) for shard in self.manifest.shards] != expected:
+            raise RepconcError(f"{path} does not list the shards that its plan asks for; encode again.")
 
     def __len__(self) -> int:
         return self.plan.count
@@ -87,16 +104,29 @@ class Vectors:
     def blocks(self) -> Iterator[np.ndarray]:
         """The vectors shard by shard, [n, D] each."""
         for shard in self.manifest.shards:
-            block = np.load(self.folder / f"{shard.name}.npy", mmap_mode="r", allow_pickle=False)
+            path = self.folder / f"{shard.name}.npy"
+            try:
+                block = np.load(path, mmap_mode="r", allow_pickle=False)
+            except (ValueError, EOFError) as error:
+                raise RepconcError(f"{path} is not an array; remove it and encode again.") from error
             if block.shape != (shard.count, self.dimension) or block.dtype != np.float32:
-                raise RepconcError(f"{self.folder / shard.name}.npy is not what the manifest says; encode again.")
+                raise RepconcError(f"{path} is not what the manifest says; remove it and encode again.")
             yield block
 
     @cached_property
     def ids(self) -> list[str]:
         ids: list[str] = []
         for shard in self.manifest.shards:
-            ids += json.loads((self.folder / f"{shard.name}.ids.json").read_bytes())
+            path = self.folder / f"{shard.name}.ids.json"
+            try:
+                part = json.loads(path.read_bytes())
+            except (ValueError, RecursionError):
+                part = None
+            if not isinstance(part, list) or len(part) != shard.count or not all(isinstance(id, str) for id in part):
+                raise RepconcError(f"{path} is not a list of {shard.count} ids; remove it and encode again.")
+            ids += part
+        if len(set(ids)) < len(ids):
+            raise RepconcError(f"{self.folder} holds an id twice; remove the folder and encode again.")
         return ids
 
     def verify(self) -> None:
@@ -108,8 +138,10 @@ class Vectors:
 
 def write_shard(folder: Path, name: str, ids: list[str], vectors: np.ndarray) -> ShardEntry:
     """Write one shard; its entry, written last, says that it is whole."""
+    array = io.BytesIO()
+    np.save(array, vectors, allow_pickle=False)
     with atomic_write(folder / f"{name}.npy") as file:
-        np.save(file, vectors, allow_pickle=False)
+        file.write(array.getbuffer())
     with atomic_write(folder / f"{name}.ids.json") as file:
         file.write(json.dumps(ids, ensure_ascii=False).encode())
     entry = ShardEntry(

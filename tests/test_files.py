@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from repconc.errors import RepconcError
 from repconc.files import atomic_directory, atomic_write, cache_directory, sha256_of
 
 
@@ -19,18 +20,35 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_folder_leaves_the_old_folder_and_nothing_else(tmp_path):
+def test_a_failed_folder_leaves_nothing_and_an_existing_one_is_not_replaced(tmp_path):
     folder = tmp_path / "folder"
-    with atomic_directory(folder) as partial:
-        (partial / "a").write_text("1")
     with pytest.raises(RuntimeError), atomic_directory(folder) as partial:
         (partial / "b").write_text("2")
         raise RuntimeError
-    assert [path.name for path in folder.iterdir()] == ["a"]
+    assert not list(tmp_path.iterdir())
     with atomic_directory(folder) as partial:
-        (partial / "c").write_text("3")
-    assert [path.name for path in folder.iterdir()] == ["c"]
+        (partial / "a").write_text("1")
+    with pytest.raises(RepconcError, match="is there already"), atomic_directory(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == ["a"]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_links_are_followed_and_pipes_written_to(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with atomic_write(tmp_path / "link", "w") as file:
+        file.write("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with atomic_write(tmp_path / "pipe", "w") as file:
+        file.write("through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    with pytest.raises(RepconcError, match="is a folder"), atomic_write(tmp_path):
+        pass
 
 
 def test_a_killed_write_leaves_the_old_file(tmp_path):

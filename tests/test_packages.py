@@ -121,7 +121,9 @@ def test_a_download_that_breaks_off_is_refused_and_not_kept(index, archive, cach
     assert not list(cache.rglob("*.whl")) and not list(cache.rglob("*.partial"))
 
 
-@pytest.mark.parametrize("page", [b"{}", b"not JSON", b'{"files": 3}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "page", [b"{}", b"not JSON", b'{"files": 3}', b"\xff\xfe", b'{"files": [{"url": "mailto:x"}]}']
+)
 def test_an_index_that_answers_nonsense_is_as_good_as_none(index, archive, page):
     index.page = page
     with pytest.raises(RepconcError, match="not found in the package index"):

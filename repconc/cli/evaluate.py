@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from repconc.cli.options import Dataset, Json, Measures, Quiet, Split, parse_measures, progress_bar, remark
+from repconc.errors import RepconcError
 
 
 def evaluate(
@@ -33,9 +34,11 @@ def evaluate(
     from repconc.evaluation.runs import read_run, write_run
     from repconc.evaluation.tables import Table
 
+    names = parse_measures(measures)
+    if run_out and run_out.is_dir():
+        raise RepconcError(f"{run_out} is a folder; give the name of a file.")
     loaded = load_dataset(dataset)
     corpus = check_split(loaded, split, quiet)
-    names = parse_measures(measures)
     if Path(system).is_file():
         run = read_run(system)
     else:

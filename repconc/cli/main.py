@@ -3,6 +3,7 @@
 0 done, 1 failed, 2 wrong usage, 3 a check did not hold, 130 interrupted.
 """
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 
 from repconc import __version__
 from repconc.cli import compare, data, demo, encode, evaluate
-from repconc.errors import CheckError, RepconcError
+from repconc.errors import CheckError, RepconcError, first_line
 
 app = typer.Typer(
     name="repconc",
@@ -48,6 +49,9 @@ def _options(
 def main() -> None:
     """Run a verb and turn what it raises into a sentence and an exit code."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # we show a bar of our own
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows less than UTF-8 still gets its figures
     try:
         app()
     except SystemExit as end:
@@ -57,14 +61,21 @@ def main() -> None:
     except (RepconcError, OSError) as error:
         if os.environ.get("REPCONC_DEBUG"):
             raise
-        _say(str(error))
+        _say(_sentence(error))
         sys.exit(3 if isinstance(error, CheckError) else 1)
     except Exception as error:
         if os.environ.get("REPCONC_DEBUG"):
             raise
-        reason = str(error).splitlines()[0] if str(error) else "no reason given"
-        _say(f"unexpected {type(error).__name__}: {reason}; 'repconc --debug ...' shows where.")
+        _say(f"unexpected {type(error).__name__}: {first_line(error)}; 'repconc --debug ...' shows where.")
         sys.exit(1)
+
+
+def _sentence(error: Exception) -> str:
+    """What the system says of a file, in the form of our own errors."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.lower()}; nothing was changed by the step that failed."
+    return str(error)
 
 
 def _say(sentence: str) -> None:

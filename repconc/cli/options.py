@@ -1,5 +1,6 @@
 """Options and arguments that several verbs share, and the progress bar."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -39,8 +40,10 @@ Measures = Annotated[
 
 def parse_measures(text: str | None) -> list[str]:
     from repconc.evaluation.measures import MEASURES
+    from repconc.evaluation.measures import parse_measures as check
 
-    return [name.strip() for name in text.split(",") if name.strip()] if text else list(MEASURES)
+    names = [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()] if text else list(MEASURES)
+    return list(check(names))  # before any work is done for a measure that does not exist
 
 
 class _Rate(ProgressColumn):

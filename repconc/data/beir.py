@@ -1,6 +1,7 @@
 """BEIR folders: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv, and our card.json where `repconc data get` wrote one."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from repconc.data.dataset import Card
 from repconc.files import atomic_directory, read_model, write_model
-from repconc.lines import Place, Problem, Report, plain_or_gzipped, read_lines
+from repconc.lines import Place, Problem, Report, is_id, plain_or_gzipped, read_lines
 from repconc.records import Document, Judgement, Query
 
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
@@ -34,7 +35,7 @@ class BeirFolder:
     @cached_property
     def splits(self) -> tuple[str, ...]:
         files = [*self.folder.glob("qrels/*.tsv"), *self.folder.glob("qrels/*.tsv.gz")]
-        names = {path.name.removesuffix(".gz").removesuffix(".tsv") for path in files}
+        names = {path.name.removesuffix(".gz").removesuffix(".tsv") for path in files if path.name[0] != "."}
         usual = [name for name in ("train", "dev", "test") if name in names]
         return (*usual, *sorted(names - set(usual)))
 
@@ -47,7 +48,7 @@ class BeirFolder:
             id, text, title = _id(row), row.get("text"), row.get("title") or ""
             metadata = row.get("metadata") or {}
             if id is None:
-                report(Problem(place, "the field '_id' is missing or not a string."))
+                report(Problem(place, "the field '_id' is missing, empty or not a string of printable characters."))
             elif not isinstance(text, str) or not isinstance(title, str):
                 report(
                     Problem(place, f"document {id!r} has no field 'text' that is a string, or a title that is none.")
@@ -62,7 +63,7 @@ class BeirFolder:
         for place, row in _read_objects(self.folder / "queries.jsonl", report):
             id, text = _id(row), row.get("text")
             if id is None:
-                report(Problem(place, "the field '_id' is missing or not a string."))
+                report(Problem(place, "the field '_id' is missing, empty or not a string of printable characters."))
             elif not isinstance(text, str):
                 report(Problem(place, f"query {id!r} has no field 'text' that is a string."))
             elif _sound(place, report, id, text):
@@ -71,7 +72,7 @@ class BeirFolder:
     def judgements(self, split: str, report: Report) -> Iterator[tuple[Place, Judgement]]:
         for place, line in read_lines(Path(self.file_of(split)), report):
             fields = line.split("\t")
-            if place.line == 1 and fields[-1] == "score":
+            if place.line == 1 and fields[0] in {"query-id", "query_id", "qid"}:
                 continue
             if len(fields) != 3:
                 report(
@@ -80,7 +81,7 @@ class BeirFolder:
                     )
                 )
             elif (relevance := grade(fields[2])) is None:
-                report(Problem(place, f"the score {fields[2]!r} is not a whole number."))
+                report(Problem(place, f"the score {fields[2]!r} is not a whole number below 1,000."))
             else:
                 yield place, Judgement(fields[0], fields[1], relevance)
 
@@ -106,12 +107,8 @@ def write_beir(
 
 
 def grade(text: str) -> int | None:
-    """A relevance grade as an integer; some tools write 1.0 for 1."""
-    try:
-        value = float(text)
-        return int(value) if value == int(value) else None
-    except (ValueError, OverflowError):
-        return None
+    """A relevance grade: a whole number that evaluation tools can hold. Some tools write 1.0 for 1."""
+    return int(text.split(".")[0]) if re.fullmatch(r"-?[0-9]{1,3}(\.0*)?", text) else None
 
 
 def _read_objects(path: Path, report: Report) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -138,7 +135,7 @@ def _id(row: dict[str, Any]) -> str | None:
     id = row.get("_id", row.get("id"))
     if isinstance(id, int) and not isinstance(id, bool):
         return str(id)
-    return id if isinstance(id, str) and id else None
+    return id if isinstance(id, str) and is_id(id) else None
 
 
 def _sound(place: Place, report: Report, *texts: str) -> bool:

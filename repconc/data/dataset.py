@@ -6,7 +6,7 @@ Everything is lazy and can be iterated again: a corpus of millions of passages n
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from repconc.config import Settings
 from repconc.lines import InputError, Place, Problem, Report, refuse
@@ -27,7 +27,7 @@ class Card(Settings):
     documents: int | None = None
     queries: dict[str, int] = Field(default_factory=dict)
     split_seed: int | None = None
-    relevance: dict[str, int] = Field(default_factory=dict)
+    relevance: dict[str, PositiveInt] = Field(default_factory=dict)
     """Lowest grade that counts as relevant, for splits where it is not 1 (TREC DL passage: 2)."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from repconc.data.beir import grade
 from repconc.data.dataset import Card
-from repconc.errors import import_extra
+from repconc.errors import first_line, import_extra
 from repconc.lines import InputError, Place, Problem, Report
 from repconc.records import Document, Judgement, Query
 
@@ -31,8 +31,7 @@ class HuggingFaceDataset:
         try:
             return function(*arguments)
         except Exception as error:  # the package raises many kinds; all mean that the set cannot be had
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"The data set hf:{self.name} cannot be opened: {reason}") from error
+            raise InputError(f"The data set hf:{self.name} cannot be opened: {first_line(error)}") from error
 
     @property
     def card(self) -> Card:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from repconc.data.beir import grade
 from repconc.data.dataset import Card
-from repconc.lines import Place, Problem, Report, plain_or_gzipped, read_lines
+from repconc.lines import Place, Problem, Report, is_id, plain_or_gzipped, read_lines
 from repconc.records import Document, Judgement, Query
 
 _QUERIES = (
@@ -87,7 +87,7 @@ class MsMarcoFolder:
             if len(parts) != 4:
                 report(Problem(place, f"a TREC judgement has 4 fields (query, 0, document, grade), not {len(parts)}."))
             elif (relevance := grade(parts[3])) is None:
-                report(Problem(place, f"the grade {parts[3]!r} is not a whole number."))
+                report(Problem(place, f"the grade {parts[3]!r} is not a whole number below 1,000."))
             else:
                 yield place, Judgement(parts[0], parts[2], relevance)
 
@@ -97,7 +97,7 @@ def _read_fields(path: Path, count: int, report: Report) -> Iterator[tuple[Place
         parts = line.split("\t")
         if len(parts) != count:
             report(Problem(place, f"the line has {len(parts)} tab-separated fields instead of {count}."))
-        elif not parts[0]:
-            report(Problem(place, "the id, the first field of the line, is empty."))
+        elif not is_id(parts[0]):
+            report(Problem(place, "the id, the first field of the line, is empty or not printable."))
         else:
             yield place, parts

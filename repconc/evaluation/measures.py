@@ -4,13 +4,14 @@ Three things are settled here so that they cannot differ between systems: every 
 nothing back as zero; results stand in the one order of ties; binary measures use the data set's relevance threshold.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from repconc.errors import RepconcError
+from repconc.errors import RepconcError, first_line
 from repconc.packages import Progress
 from repconc.records import Hit, Qrels, Query, Run, in_order
 
@@ -44,15 +45,14 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, relevan
         raise RepconcError("The run answers none of the judged queries; was it made for another data set or split?")
     import ir_measures
 
-    parsed = {name: _parse(name, relevance) for name in measures}
+    parsed = parse_measures(measures, relevance)
     query_ids = sorted(qrels)
     row = {query_id: number for number, query_id in enumerate(query_ids)}
     values = {name: np.zeros(len(query_ids)) for name in measures}
     try:
         metrics = list(ir_measures.iter_calc(list(parsed.values()), qrels, _ranked(run, qrels)))
     except Exception as error:  # a provider may need a program that is not here, or refuse the input in its own way
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RepconcError(f"ir-measures cannot compute {', '.join(measures)} here: {reason}") from error
+        raise RepconcError(f"ir-measures cannot compute {', '.join(measures)} here: {first_line(error)}") from error
     for metric in metrics:
         for name in (name for name, measure in parsed.items() if measure == metric.measure):
             values[name][row[metric.query_id]] = metric.value
@@ -83,11 +83,21 @@ def tied_share(run: Run, depth: int = 10) -> float:
 
 def _ranked(run: Run, qrels: Qrels) -> dict[str, dict[str, float]]:
     """The run with scores that fall by rank: providers of measures break ties in different ways, and now find none."""
+    for query_id, hits in run.items():
+        if any(math.isnan(hit.score) for hit in hits):
+            raise RepconcError(f"The run holds a score that is not a number, for query {query_id!r}.")
     return {
         query_id: {hit.id: float(len(hits) - rank) for rank, hit in enumerate(in_order(hits))}
         for query_id, hits in run.items()
         if query_id in qrels
     }
+
+
+def parse_measures(names: Sequence[str], relevance: int = 1) -> dict[str, Any]:
+    """Measures by name, or a sentence about the first that is none."""
+    if not names:
+        raise RepconcError("No measure is named.")
+    return {name: _parse(name, relevance) for name in names}
 
 
 def _parse(name: str, relevance: int) -> Any:
@@ -96,8 +106,11 @@ def _parse(name: str, relevance: int) -> Any:
 
     try:
         measure = ir_measures.parse_measure(name.removeprefix("M") if name.startswith("MRR") else name)
-    except (NameError, ValueError, SyntaxError, TypeError) as error:
+        if int(measure.params.get("cutoff", 1)) < 1 or measure.params.keys() - measure.SUPPORTED_PARAMS.keys():
+            raise ValueError("a cutoff below 1 or an unknown parameter")
+    except Exception as error:  # what a parser raises at odd text is of many kinds
         raise RepconcError(f"{name!r} is not a measure that ir-measures knows; try {', '.join(MEASURES)}.") from error
-    if "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
+    threshold = measure.SUPPORTED_PARAMS.get("rel")
+    if threshold is not None and threshold.default == 1 and "rel" not in measure.params:
         measure = measure(rel=relevance)
     return measure

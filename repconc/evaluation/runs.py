@@ -6,7 +6,7 @@ from pathlib import Path
 
 from repconc.errors import RepconcError
 from repconc.files import atomic_write
-from repconc.lines import Place, Problem, read_lines, refuse
+from repconc.lines import Place, Problem, is_id, read_lines, refuse
 from repconc.records import Hit, Run, in_order
 
 
@@ -34,6 +34,8 @@ def _parse(place: Place, line: str) -> tuple[str, str, float]:
         score = math.copysign(math.inf, float(fields[4]))
     except ValueError:
         score = math.nan
+    if not is_id(fields[0]) or not is_id(fields[2]):
+        refuse(Problem(place, "an id holds a control character."))
     if math.isnan(score):
         refuse(Problem(place, f"the score {fields[4]!r} is not a number."))
     return fields[0], fields[2], score

@@ -22,8 +22,11 @@ class FlatIndex:
         self.blocks = blocks  # [n, D] each, in the order of the ids; they may be memory maps
         if sum(map(len, blocks)) != len(ids):
             raise RepconcError(f"There are {len(ids)} ids for {sum(map(len, blocks))} vectors; each needs one.")
-        if not ids:
+        if not len(ids):
             raise RepconcError("There are no vectors to search.")
+        self._longest = max(float(np.linalg.norm(block, axis=1).max()) for block in blocks)
+        if not np.isfinite(self._longest):
+            raise RepconcError("A document vector holds NaN or an infinite value.")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -46,7 +49,28 @@ class FlatIndex:
         if k < 1:
             raise RepconcError(f"k is {k}; at least one result must be asked for.")
         with threadpool_limits(limits=threads) if threads else nullcontext():  # setting none takes a while too
-            return [best(scores, self.ids, k) for scores in self._scores(queries)]
+            return [self._best(query, rough, k) for query, rough in zip(queries, self._scores(queries), strict=True)]
+
+    def _best(self, query: np.ndarray, rough: np.ndarray, k: int) -> list[Hit]:
+        """The exact k best of a row of scores from a matrix product, which rounds by position and batch.
+
+        What could be among them is scored again row by row, always in the same order of summation, so that equal
+        vectors tie and a query finds the same alone or in a batch.
+        """
+        kth = np.partition(rough, -k)[-k] if k < len(rough) else -np.inf
+        error = 2 * self.dimension * np.finfo(np.float32).eps * np.linalg.norm(query) * self._longest
+        places = np.flatnonzero(rough >= kth - error)
+        scores = (self._rows(places) * query).sum(axis=1)
+        return best(scores, [self.ids[place] for place in places.tolist()], k)
+
+    def _rows(self, places: np.ndarray) -> np.ndarray:
+        """The vectors at ascending places."""
+        ends = np.cumsum([len(block) for block in self.blocks])
+        parts = np.split(places, np.searchsorted(places, ends[:-1]))
+        starts = [0, *ends[:-1].tolist()]
+        return np.concatenate(
+            [block[part - start] for block, part, start in zip(self.blocks, parts, starts, strict=True)]
+        )
 
     def _scores(self, queries: np.ndarray) -> Iterator[np.ndarray]:
         """One row of N scores per query."""

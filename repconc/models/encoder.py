@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from repconc.config import EncoderSettings, Pooling
-from repconc.errors import RepconcError, import_extra
+from repconc.errors import RepconcError, first_line, import_extra
 from repconc.models.named import NAMES, folder_of_named
 from repconc.packages import Progress
 
@@ -154,14 +154,16 @@ def _load(name: str, pooling: Pooling | None, device: str | None, progress: Prog
     location = str(folder) if folder.is_dir() else name
     try:
         if pooling is None or (folder / "modules.json").exists():
-            model = library.SentenceTransformer(location, device=device)
+            model = library.SentenceTransformer(location, device=device, trust_remote_code=False)
         else:
-            transformer = modules.Transformer(location)
+            closed = {"trust_remote_code": False}  # an encoder is data; code that lies in its folder is not run
+            transformer = modules.Transformer(
+                location, model_kwargs=closed, processor_kwargs=closed, config_kwargs=closed
+            )
             pool = modules.Pooling(transformer.get_embedding_dimension(), pooling_mode=pooling)
             model = library.SentenceTransformer(modules=[transformer, pool], device=device)
     except Exception as error:  # broken weights, an unknown device, a hub that does not answer: many kinds, one meaning
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RepconcError(f"The encoder {name!r} cannot be loaded: {reason}") from error
+        raise RepconcError(f"The encoder {name!r} cannot be loaded: {first_line(error)}") from error
     return model.float() if model.device.type == "cpu" else model  # half precision is slow or missing on a CPU
 
 

@@ -18,7 +18,11 @@ from repconc.files import locked, read_model, remove_partials, write_model
 from repconc.models.encoder import Encoder
 from repconc.packages import Progress
 from repconc.records import Document
-from repconc.vectors import CorpusDigest, Manifest, Plan, ShardEntry, Vectors, is_intact, write_shard
+from repconc.vectors import CorpusDigest, Manifest, Plan, ShardEntry, Vectors, is_intact, shard_name, write_shard
+
+
+class CorpusChangedError(RepconcError):
+    """The documents are not those that were checked before the first vector."""
 
 
 def encode_corpus(
@@ -40,9 +44,9 @@ def encode_corpus(
     _agree_on_plan(folder, plan)
     with _only_writer(folder, part):
         finished = _finished_shards(folder, plan)
-        mine = {number for number in range(_shard_count(plan)) if number % part[1] == part[0]}
-        total = sum(_length(plan, number) for number in mine)
-        done = sum(_length(plan, number) for number in mine & finished)
+        mine = {number for number in range(plan.shard_count) if number % part[1] == part[0]}
+        total = sum(plan.length_of(number) for number in mine)
+        done = sum(plan.length_of(number) for number in mine & finished)
 
         def advance(count: int) -> None:
             nonlocal done
@@ -51,11 +55,17 @@ def encode_corpus(
                 progress(done, total)
 
         advance(0)
-        for number, documents in _groups(dataset, plan, mine - finished):
-            vectors = _embed(encoder, [document.full_text for document in documents], batch_size, advance)
-            _refuse_broken(vectors, documents)
-            write_shard(folder, _name(number), [document.id for document in documents], vectors)
-    return _finish(folder, plan)
+        written = []
+        try:
+            for number, documents in _groups(dataset, plan, mine - finished):
+                vectors = _embed(encoder, [document.full_text for document in documents], batch_size, advance)
+                _refuse_broken(vectors, documents)
+                written.append(write_shard(folder, shard_name(number), [d.id for d in documents], vectors))
+        except CorpusChangedError:
+            for entry in written:
+                (folder / f"{entry.name}.json").unlink()
+            raise
+    return _finish(folder, plan, alone=part[1] == 1)
 
 
 def _embed(encoder: Encoder, texts: list[str], batch_size: int, advance: Callable[[int], None]) -> np.ndarray:
@@ -117,18 +127,18 @@ def _agree_on_plan(folder: Path, plan: Plan) -> None:
 
 def _finished_shards(folder: Path, plan: Plan) -> set[int]:
     """The shards that are whole; one that fails its checksum counts as not there."""
-    return {
-        number for number in range(_shard_count(plan)) if (entry := _entry(folder, number)) and is_intact(folder, entry)
-    }
+    return {number for number in range(plan.shard_count) if _entry(folder, plan, number)}
 
 
-def _entry(folder: Path, number: int) -> ShardEntry | None:
-    """What a shard's own file says of it; None where it is missing or broken."""
-    path = folder / f"{_name(number)}.json"
+def _entry(folder: Path, plan: Plan, number: int) -> ShardEntry | None:
+    """What a shard's own file says of it; None where it, or the shard, is missing, broken or not of this plan."""
+    path = folder / f"{shard_name(number)}.json"
     try:
-        return read_model(path, ShardEntry) if path.exists() else None
+        entry = read_model(path, ShardEntry) if path.exists() else None
     except RepconcError:
         return None
+    fits = entry and (entry.name, entry.count) == (shard_name(number), plan.length_of(number))
+    return entry if entry and fits and is_intact(folder, entry) else None
 
 
 def _groups(dataset: RetrievalDataset, plan: Plan, wanted: set[int]) -> Iterator[tuple[int, list[Document]]]:
@@ -136,23 +146,28 @@ def _groups(dataset: RetrievalDataset, plan: Plan, wanted: set[int]) -> Iterator
     if not wanted:
         return
     group: list[Document] = []
+    digest = CorpusDigest()
     for position, document in enumerate(dataset.documents):
+        digest.add(document)
         number = position // plan.shard_size
         if number in wanted:
             group.append(document)
-            if len(group) == _length(plan, number):
+            if len(group) == plan.length_of(number):
                 yield number, group
                 group = []
+    if digest.hexdigest() != plan.corpus_sha256:
+        raise CorpusChangedError(f"The corpus {dataset.name} changed while it was being encoded; encode it again.")
 
 
-def _finish(folder: Path, plan: Plan) -> Vectors | None:
+def _finish(folder: Path, plan: Plan, alone: bool) -> Vectors | None:
     """Write the manifest once all shards are there, whichever part was the last."""
     with locked(folder / "plan.json"):
-        shards = [entry for number in range(_shard_count(plan)) if (entry := _entry(folder, number))]
-        if len(shards) < _shard_count(plan):
+        shards = [entry for number in range(plan.shard_count) if (entry := _entry(folder, plan, number))]
+        if len(shards) < plan.shard_count:
             return None
         write_model(folder / "manifest.json", Manifest(plan=read_model(folder / "plan.json", Plan), shards=shards))
-        remove_partials(folder)
+        if alone:  # another part may be at work on a shard that was damaged
+            remove_partials(folder)
     return Vectors(folder)
 
 
@@ -170,15 +185,3 @@ def _refuse_broken(vectors: np.ndarray, documents: list[Document]) -> None:
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if broken.size:
         raise RepconcError(f"The encoder gave a vector that is not finite for document {documents[broken[0]].id!r}.")
-
-
-def _shard_count(plan: Plan) -> int:
-    return -(-plan.count // plan.shard_size)
-
-
-def _length(plan: Plan, number: int) -> int:
-    return min(plan.shard_size, plan.count - number * plan.shard_size)
-
-
-def _name(number: int) -> str:
-    return f"shard-{number:05d}"

@@ -25,9 +25,10 @@ def folder_of_named(name: str, progress: Progress | None = None) -> Path | None:
     if name not in NAMES:
         return None
     folder = cache_directory() / "models" / name
-    with locked(folder):  # several processes may want it for the first time
-        if not folder.is_dir():
-            _minilm(folder, progress) if name == "minilm" else _static(folder, progress)
+    if not folder.is_dir():
+        with locked(folder):  # several processes may want it for the first time
+            if not folder.is_dir():
+                _minilm(folder, progress) if name == "minilm" else _static(folder, progress)
     return folder
 
 

@@ -80,8 +80,9 @@ def test_a_check_that_does_not_hold_exits_with_three_and_lists_everything(beir):
         (["eval", "bm25", "SET", "--split", "train"], 1, "no split 'train'; its splits are: dev, test"),
         (["eval", "bm25", "SET", "--measures", "odd@3"], 1, "'odd@3' is not a measure"),
         (["encode", "./no-model", "SET", "-o", "OUT"], 1, "The encoder './no-model' is not there"),
-        (["encode", "minilm", "SET", "-o", "OUT", "--shard", "4/4"], 1, "--shard 4/4 is not i/n"),
-        (["compare", "a.run", "-d", "SET"], 1, "at least two run files"),
+        (["encode", "minilm", "SET", "-o", "OUT", "--shard", "4/4"], 2, "4/4 is not i/n"),
+        (["compare", "a.run", "-d", "SET"], 2, "at least two run files"),
+        (["eval", "bm25", "SET", "--run-out", "."], 1, "is a folder; give the name of a file"),
         (["encode", "minilm"], 2, "Missing argument"),
         (["frobnicate"], 2, "No such command"),
     ],
@@ -114,10 +115,9 @@ def test_an_error_of_ours_is_one_sentence_too(monkeypatch):
 def test_a_folder_that_holds_another_set_is_not_taken_for_the_asked_one(beir):
     folder = beir()
     (folder / "card.json").write_text('{"name": "squad"}')
-    for force in ([], ["--force"]):
-        result = repconc("data", "get", "hotpotqa", "-o", folder, *force)
-        assert result.returncode == 1
-        assert "is not empty and is not hotpotqa" in result.stderr
+    result = repconc("data", "get", "hotpotqa", "-o", folder)
+    assert result.returncode == 1
+    assert "is not empty and is not hotpotqa" in result.stderr
     assert "squad is already there" in repconc("data", "get", "squad", "-o", folder).stderr
 
 

@@ -42,6 +42,7 @@ WRONG = {
     "deep nesting": (["[" * 100_000], r"corpus\.jsonl:1: the line is not JSON"),
     "no id": (['{"text": "x"}'], r"corpus\.jsonl:1: the field '_id' is missing"),
     "empty id": (['{"_id": "", "text": "x"}'], r"corpus\.jsonl:1: the field '_id' is missing"),
+    "control character": (['{"_id": "a\\u0000b", "text": "x"}'], r"corpus\.jsonl:1: the field '_id' is missing, empty"),
     "no text": (['{"_id": "a"}'], r"corpus\.jsonl:1: document 'a' has no field 'text'"),
     "text is a number": (['{"_id": "a", "text": 3}'], r"corpus\.jsonl:1: document 'a' has no field 'text'"),
     "metadata": (['{"_id": "a", "text": "x", "metadata": "y"}'], r"corpus\.jsonl:1: document 'a' has a 'metadata'"),
@@ -72,6 +73,9 @@ def test_a_wrong_corpus_is_refused_with_file_and_line(beir, lines, sentence):
         ("q0\td0\tyes", r"test\.tsv:2: the score 'yes' is not a whole number"),
         ("q0\td0\t0.5", r"test\.tsv:2: the score '0.5' is not a whole number"),
         ("q0\td0\tnan", r"test\.tsv:2: the score 'nan' is not a whole number"),
+        ("q0\td0\t1_0", r"test\.tsv:2: the score '1_0' is not a whole number"),
+        ("q0\td0\t99999999999", r"test\.tsv:2: the score '99999999999' is not a whole number below 1,000"),
+        ("q0\td0\tscore", r"test\.tsv:2: the score 'score' is not a whole number"),
         ("q0\td0\t1\nq0\td0\t1", r"test\.tsv:3: query 'q0' judges document 'd0' a second time"),
     ],
 )
@@ -108,7 +112,7 @@ def test_gzipped_files_are_read_and_a_cut_one_is_named(beir):
     (folder / "corpus.jsonl.gz").write_bytes(packed)
     assert list(load_dataset(folder).documents) == expected
     (folder / "corpus.jsonl.gz").write_bytes(packed[:-20])
-    with pytest.raises(InputError, match=r"corpus\.jsonl\.gz:?\d*: the gzip file is cut or broken"):
+    with pytest.raises(InputError, match=r"corpus\.jsonl\.gz:?\d*: the gzip file is broken or cut here"):
         list(load_dataset(folder).documents)
 
 

@@ -97,7 +97,7 @@ def test_answers_are_kept_by_query():
     assert run == {"1": [Hit("a", 7.0)], "2": [Hit("b", 7.0)]}
 
 
-@pytest.mark.parametrize("measure", ["nonsense@10", "MRR@", "__import__('os')", ""])
+@pytest.mark.parametrize("measure", ["nonsense@10", "MRR@", "__import__('os')", "", "nDCG@0", "P@-3", "P(foo=1)@5"])
 def test_an_unknown_measure_is_one_sentence(measure):
     with pytest.raises(RepconcError, match="is not a measure that ir-measures knows"):
         evaluate({"q": [Hit("d", 1.0)]}, {"q": {"d": 1}}, [measure])
@@ -114,3 +114,13 @@ def test_values_are_arrays_in_the_order_of_the_queries():
     evaluation = evaluate({"b": [Hit("d", 1.0)]}, {"b": {"d": 1}, "a": {"d": 1}})
     assert evaluation.query_ids == ["a", "b"]
     np.testing.assert_array_equal(evaluation.values["R@100"], [0, 1])
+
+
+def test_a_count_of_results_is_not_turned_into_one_of_relevant_results():
+    run = {"q": [Hit("a", 2.0), Hit("b", 1.0)]}
+    assert evaluate(run, {"q": {"a": 1}}, ["NumRet"]).means["NumRet"] == 2
+
+
+def test_a_score_that_is_not_a_number_is_refused():
+    with pytest.raises(RepconcError, match="not a number, for query 'q'"):
+        evaluate({"q": [Hit("a", float("nan")), Hit("b", 1.0)]}, {"q": {"a": 1}})

@@ -66,3 +66,23 @@ def test_ids_and_vectors_must_agree():
         FlatIndex(["a"], [np.ones((2, 3), np.float32)])
     with pytest.raises(RepconcError, match="no vectors to search"):
         FlatIndex([], [])
+
+
+def test_equal_vectors_tie_and_a_query_finds_the_same_alone_or_in_a_batch():
+    """A matrix product rounds by position and batch shape; results must not."""
+    generator = np.random.default_rng(5)
+    vectors = generator.normal(size=(997, 96)).astype(np.float32)
+    vectors[[3, 500, 501, 996]] = vectors[7]
+    index = FlatIndex([f"d{number:03d}" for number in range(997)], [vectors[:640], vectors[640:]])
+    queries = generator.normal(size=(33, 96)).astype(np.float32)
+    queries[0] = vectors[7]
+    together = index.search(queries, 50)
+    assert [hit.id for hit in together[0][:5]] == ["d996", "d501", "d500", "d007", "d003"]
+    assert len({hit.score for hit in together[0][:5]}) == 1
+    assert [index.search(query, 50)[0] for query in queries] == together
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_vectors_that_are_not_finite_are_refused(value):
+    with pytest.raises(RepconcError, match="NaN or an infinite value"):
+        FlatIndex(["a", "b"], [np.array([[1, 2], [value, 0]], np.float32)])

@@ -150,3 +150,20 @@ def test_a_folder_that_is_no_encoder_is_one_sentence(tmp_path):
     (tmp_path / "modules.json").write_text("{")
     with pytest.raises(RepconcError, match="cannot be loaded"):
         Encoder(str(tmp_path))
+
+
+def test_code_in_the_folder_of_an_encoder_is_not_run(tmp_path, monkeypatch):
+    """A Hugging Face folder may name a class of its own; answering yes to everything must not run it."""
+    import io
+    import json
+    import sys
+
+    folder = plain_bert(tmp_path / "plain")
+    configuration = json.loads((folder / "config.json").read_text())
+    configuration |= {"auto_map": {"AutoModel": "evil.Evil", "AutoConfig": "evil.Config"}, "model_type": "evil"}
+    (folder / "config.json").write_text(json.dumps(configuration))
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 9))
+    with pytest.raises(RepconcError, match="cannot be loaded"):
+        Encoder(settings(folder, pooling="mean"))
+    assert not (tmp_path / "ran").exists()

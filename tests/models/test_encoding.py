@@ -14,6 +14,7 @@ import pytest
 from repconc import Encoder, Vectors, encode_corpus, load_dataset
 from repconc.errors import RepconcError
 from repconc.lines import InputError
+from repconc.models import encoding
 from tests.conftest import text
 
 
@@ -156,6 +157,49 @@ def test_a_damaged_shard_is_found_and_made_again(corpus, encoder, tmp_path, file
             vectors.verify()
     encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
     assert content(tmp_path / "v") == before
+
+
+@pytest.mark.parametrize("change", ["fewer", "twice", "swapped", "outside"])
+def test_a_manifest_that_does_not_fit_its_plan_is_refused(corpus, encoder, tmp_path, change):
+    encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    path = tmp_path / "v" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    shards = manifest["shards"]
+    if change == "fewer":
+        shards.pop()
+    elif change == "twice":
+        shards[1] = shards[0]
+    elif change == "swapped":
+        shards[0], shards[1] = shards[1], shards[0]
+    else:
+        shards[0]["name"] = "../v/shard-00000"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RepconcError, match="does not list the shards"):
+        Vectors(tmp_path / "v")
+
+
+def test_a_shard_entry_that_is_not_of_the_plan_is_made_again(corpus, encoder, tmp_path):
+    encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    before = content(tmp_path / "v")
+    (tmp_path / "v" / "shard-00001.json").write_bytes(before["shard-00000.json"])
+    encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    assert content(tmp_path / "v") == before
+
+
+def test_a_corpus_that_changes_while_it_is_encoded_is_noticed(corpus, encoder, tmp_path, monkeypatch):
+    path = corpus.source.folder / "corpus.jsonl"
+    original = path.read_bytes()
+    real = encoding._agree_on_plan
+    monkeypatch.setattr(
+        encoding, "_agree_on_plan", lambda *plan: (real(*plan), path.write_bytes(original.replace(b"king", b"duke")))
+    )
+    with pytest.raises(RepconcError, match="changed while it was being encoded"):
+        encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    monkeypatch.undo()
+    path.write_bytes(original)
+    vectors = encode_corpus(encoder, corpus, tmp_path / "v", shard_size=64)
+    expected = encoder.embed_documents([document.full_text for document in corpus.documents])
+    np.testing.assert_allclose(np.concatenate(list(vectors.blocks())), expected, atol=1e-6)
 
 
 def test_another_corpus_or_encoder_is_not_mixed_in(corpus, beir, encoder, other_dimension, tmp_path):
