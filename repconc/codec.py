@@ -1,0 +1,87 @@
+"""Product codes as plain arrays: the one file that training and search share. No torch.
+
+A vector x of D dimensions is rotated (or not), padded with zeros to M blocks of d dimensions, and each block m is
+replaced by the number of its nearest codeword among c[m, 0..K-1] (L2). Its inner product with a query q is then a sum
+of M table entries, t[m, j] = <q_m, c[m, j]>  (Jegou et al., 2011; the rotation: Ge et al., 2013).
+
+Sizes: N vectors, B queries, D dimensions, M blocks of d dimensions, K codewords a block.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from repconc.errors import RepconcError
+
+VECTORS_AT_A_TIME = 4096
+
+
+@dataclass(frozen=True)
+class Codec:
+    """Codebooks, and the rotation where it is not a module of the text model."""
+
+    codebooks: np.ndarray  # [M, K, d] float32
+    dimension: int  # D, before padding
+    rotation: np.ndarray | None = None  # [D, D] float32, applied as x @ rotation
+
+    def __post_init__(self) -> None:
+        M, K, d = self.codebooks.shape
+        if not 1 <= K <= 256:
+            raise RepconcError(f"A codebook has {K} codewords; a code of one byte can tell 1 to 256 apart.")
+        if not M * d - M < self.dimension <= M * d:
+            raise RepconcError(f"{M} blocks of {d} dimensions do not fit vectors of {self.dimension} dimensions.")
+        if self.rotation is not None and self.rotation.shape != (self.dimension, self.dimension):
+            raise RepconcError(f"The rotation is {self.rotation.shape} and the vectors have {self.dimension} dimensions.")
+
+    @property
+    def blocks(self) -> int:
+        """M, which is also the bytes of a code."""
+        return int(self.codebooks.shape[0])
+
+    @property
+    def padding(self) -> int:
+        """How many zeros stand behind a vector so that M divides its length."""
+        return self.blocks * int(self.codebooks.shape[2]) - self.dimension
+
+    def transform(self, vectors: np.ndarray) -> np.ndarray:
+        """[N, D] -> [N, M, d]: rotated, padded and cut into blocks. Queries and documents alike."""
+        vectors = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
+        if vectors.shape[1] != self.dimension:
+            raise RepconcError(f"The vectors have {vectors.shape[1]} dimensions and the codec {self.dimension}.")
+        if self.rotation is not None:
+            vectors = vectors @ self.rotation
+        padded = np.pad(vectors, ((0, 0), (0, self.padding)))
+        return padded.reshape(len(vectors), self.blocks, -1)
+
+    def encode(self, vectors: np.ndarray) -> np.ndarray:
+        """[N, D] -> [N, M] uint8: the nearest codeword of each block; of two at the same distance, the lower number."""
+        codes = np.empty((len(vectors), self.blocks), np.uint8)
+        for start in range(0, len(vectors), VECTORS_AT_A_TIME):
+            blocks = self.transform(vectors[start : start + VECTORS_AT_A_TIME])
+            for m, (codebook, half_norms) in enumerate(zip(self.codebooks, self._half_norms(), strict=True)):
+                # |x - c|^2 = |x|^2 - 2 (<x, c> - |c|^2 / 2), and |x|^2 is the same for every c.
+                closeness = blocks[:, m] @ codebook.T - half_norms  # [n, K]
+                codes[start : start + len(blocks), m] = closeness.argmax(axis=1)
+        return codes
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """[N, M] -> [N, M * d]: the codewords side by side, in the rotated space in which queries are scored."""
+        return self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1)
+
+    def tables(self, queries: np.ndarray) -> np.ndarray:
+        """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword."""
+        return np.einsum("bmd,mkd->bmk", self.transform(queries), self.codebooks, optimize=True)
+
+    def _half_norms(self) -> np.ndarray:
+        return np.asarray((self.codebooks**2).sum(axis=2) / 2)  # [M, K]
+
+
+def score(tables: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """[M, K] and [N, M] -> [N]: the float32 sum of table entries for m = 0..M-1 in that order, on every path.
+
+    The order is fixed because float addition is not associative, and equal codes must get equal scores everywhere.
+    """
+    total = np.zeros(len(codes), np.float32)
+    for m in range(codes.shape[1]):
+        total += tables[m].astype(np.float32, copy=False)[codes[:, m]]
+    return total

@@ -1,0 +1,41 @@
+"""The ranking loss over (quantized) documents: softmax cross-entropy of the positive (paper, equation 6).
+
+Sizes: B queries, N documents of the whole batch (positives and hard negatives of all queries).
+"""
+
+import torch
+from torch import Tensor
+
+
+def ranking(queries: Tensor, documents: Tensor, positives: Tensor, masked: Tensor | None = None, scale: float = 1.0) -> Tensor:
+    """Mean over queries of -log softmax of the positive's score among all documents that are not masked.
+
+    queries [B, D], documents [N, D], positives [B] (each query's row in documents), masked [B, N] (see below).
+    """
+    return ranking_of_scores(scale * queries @ documents.T, positives, masked)
+
+
+def ranking_of_scores(scores: Tensor, positives: Tensor, masked: Tensor | None = None) -> Tensor:
+    """The same from scores [B, N]. The positive itself is never masked."""
+    if masked is not None:
+        own = torch.zeros_like(masked).scatter_(1, positives[:, None], True)
+        scores = scores.masked_fill(masked & ~own, -torch.inf)
+    return torch.nn.functional.cross_entropy(scores, positives)
+
+
+def mask_of(document_ids: Tensor, relevant: list[Tensor], positives: Tensor) -> Tensor:
+    """[B, N]: True where a document must not count against a query.
+
+    That is every other document relevant to it, and every second copy of a document: a document that is in the batch
+    twice, as the positive of one query and the negative of another, must count once. document_ids: [N] numbers;
+    relevant: for each query the numbers of its relevant documents; positives: [B] rows.
+    """
+    first_row = torch.full((int(document_ids.max()) + 1,), len(document_ids), device=document_ids.device)
+    rows = torch.arange(len(document_ids), device=document_ids.device)
+    first_row.scatter_reduce_(0, document_ids, rows, reduce="amin")
+    repeated = first_row[document_ids] != rows  # [N]
+    masked = repeated.repeat(len(relevant), 1)
+    for row, known in enumerate(relevant):
+        masked[row] |= torch.isin(document_ids, known)
+    # A copy of the positive is relevant and so masked; the positive itself is never masked by the loss.
+    return masked

@@ -1,0 +1,1 @@
+"""Vectors -> codes, in training: the quantizer, its constraint, its warm-up."""

@@ -1,0 +1,89 @@
+"""Constrained assignment: documents to codewords, each codeword in equal use (paper, section 3.4).
+
+The batch's optimal transport problem, for one block of the vectors, with C[i, j] = |d_i - c_j|^2:
+
+    min_P  sum_ij P_ij C_ij    subject to    sum_j P_ij = 1/N,    sum_i P_ij = 1/K
+
+is solved with an entropic term eps (Cuturi, 2013): P_ij = u_i exp(-C_ij / eps) v_j, where u and v follow by scaling rows
+and columns in turn. C is first mapped to [-1, 1] by its smallest and largest value over the whole batch, so that eps has
+one meaning. The code of document i is argmax_j P_ij = argmin_j (C_ij - g_j) with g = eps log v: the nearest codeword
+once codewords in demand have been made dearer.
+
+exp(-C / eps) spans e^667 at eps = 0.003, more than float32 holds. So potentials f and g are kept aside: the kernel is
+exp(-(C - f - g) / eps), f and g start as the row and then the column minima, so that every row and every column keeps a
+1, and scalings that grow large are absorbed into f and g. (Row minima alone underflow when clusters collapse.) All
+that is left of an iteration is two matrix-vector products over one block's kernel, which stays in the cache.
+
+Several ranks hold the rows of one batch. Sums and extremes over documents are collectives, handed in as functions.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+ABSORB_EVERY = 10
+LARGE = 1e6
+TINY = 1e-30
+
+
+class Collectives(NamedTuple):
+    """Reductions over the ranks that share a batch; for one process they change nothing."""
+
+    sum: Callable[[Tensor], Tensor] = lambda tensor: tensor
+    minimum: Callable[[Tensor], Tensor] = lambda tensor: tensor
+
+
+ALONE = Collectives()
+
+
+def transport_potentials(
+    costs: Tensor, epsilon: float = 0.003, iterations: int = 100, collectives: Collectives = ALONE
+) -> tuple[Tensor, Tensor]:
+    """The potentials f [..., N] and g [..., K] of the plan exp((f_i + g_j - C_ij) / eps), for C in [..., N, K].
+
+    Rows sum to 1 and columns to N / K, N counted over all ranks; the last step scaled the columns.
+    """
+    rows = collectives.sum(torch.tensor(float(costs.shape[-2]), device=costs.device))
+    per_codeword = float(rows) / costs.shape[-1]
+    f = costs.amin(dim=-1)  # [..., N]
+    g = collectives.minimum((costs - f[..., None]).amin(dim=-2))  # [..., K]
+    kernel = _kernel(costs, f, g, epsilon)
+    u, v = torch.ones_like(f), torch.ones_like(g)
+    for iteration in range(1, iterations + 1):
+        if iteration > 1:
+            u = 1 / (kernel @ v[..., None])[..., 0].clamp_min(TINY)
+        column_sums = collectives.sum((kernel.transpose(-1, -2) @ u[..., None])[..., 0])
+        v = per_codeword / column_sums.clamp_min(TINY)
+        if iteration % ABSORB_EVERY == 0 and _is_large(u, v, collectives):
+            f, g = f + epsilon * u.log(), g + epsilon * v.log()
+            kernel = _kernel(costs, f, g, epsilon)
+            u, v = torch.ones_like(f), torch.ones_like(g)
+    return f + epsilon * u.log(), g + epsilon * v.log()
+
+
+def assign_uniformly(
+    costs: Tensor, epsilon: float = 0.003, iterations: int = 100, collectives: Collectives = ALONE
+) -> Tensor:
+    """[..., N, K] -> [..., N]: the codeword of each document under the constraint of equal use."""
+    scaled = scale_costs(costs, collectives)
+    _, g = transport_potentials(scaled, epsilon, iterations, collectives)
+    return (scaled - g[..., None, :]).argmin(dim=-1)
+
+
+def scale_costs(costs: Tensor, collectives: Collectives = ALONE) -> Tensor:
+    """Map the costs of each problem to [-1, 1] by its smallest and largest value over the whole batch."""
+    low = collectives.minimum(costs.amin(dim=(-2, -1), keepdim=True))
+    high = -collectives.minimum(-costs.amax(dim=(-2, -1), keepdim=True))
+    return (costs - low) * (2 / (high - low).clamp_min(torch.finfo(costs.dtype).tiny)) - 1
+
+
+def _kernel(costs: Tensor, f: Tensor, g: Tensor, epsilon: float) -> Tensor:
+    return ((f[..., None] + g[..., None, :] - costs) / epsilon).exp_()
+
+
+def _is_large(u: Tensor, v: Tensor, collectives: Collectives) -> bool:
+    """Whether a scaling has left [1/LARGE, LARGE], on any rank."""
+    extremes = torch.stack([u.amin(), v.amin(), (1 / u).amin(), (1 / v).amin()])
+    return bool((collectives.minimum(extremes) < 1 / LARGE).any())
