@@ -1,0 +1,56 @@
+"""`repconc bench`: measure against named rivals in one run, from a checkout of the project."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import repconc
+from repconc.cli.options import Json, Quiet, remark
+from repconc.errors import CheckError, RepconcError
+
+SUITES = ("assign",)
+
+
+def bench(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help=f"One of: {', '.join(SUITES)}.")],
+    quick: Annotated[bool, typer.Option("--quick", help="A short version that judges nothing and keeps nothing.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure a part against its rivals; a full run is kept in benchmarks/results/ and exits with 3 if a goal is missed.
+
+    Example: repconc bench assign --quick
+    """
+    if suite not in SUITES:
+        raise RepconcError(f"There is no suite {suite!r}; there are: {', '.join(SUITES)}.")
+    results, run = _import("results"), _import(suite).run
+    made_with = results.provenance()
+    missed = 0
+    for figure in run(quick):
+        line = {"suite": suite, **figure._asdict(), "met": None if quick else figure.met}
+        if not quick:
+            results.append(suite, {key: value for key, value in line.items() if key != "suite"}, made_with)
+        missed += line["met"] is False
+        typer.echo(json.dumps(line, ensure_ascii=False) if as_json else _text(line))
+    remark("A quick run judges nothing." if quick else "Kept in benchmarks/results/.", quiet)
+    if missed:
+        raise CheckError(f"{missed} goals of the suite {suite} were missed.")
+
+
+def _import(name: str) -> Any:
+    """A module of benchmarks/, which lies beside the package in a checkout and is not installed with it."""
+    checkout = Path(repconc.__file__).parent.parent
+    if not (checkout / "benchmarks" / f"{name}.py").exists():
+        raise RepconcError("The measurements are not installed with the package; run this from a checkout of the project.")
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+def _text(line: dict[str, Any]) -> str:
+    goal = f"  (goal {line['goal']}: {'met' if line['met'] else 'missed'})" if line["met"] is not None else ""
+    return f"{line['figure']:<24} {line['value']:>10.4g} {line['unit']}{goal}"
