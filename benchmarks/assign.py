@@ -18,8 +18,13 @@ RIVAL = "plain formulation in torch (broadcast distances, float64 exp, alternati
 def run(quick: bool) -> Iterator[Figure]:
     M, N, K, D, iterations = (12, 1024, 256, 192, 100) if quick else (48, 2048, 256, 768, 100)
     documents, quantizer = _batch(M, N, K, D)
-    ours = lambda: quantizer.assign(documents, Constraint(0.003, iterations))  # noqa: E731
-    plain = lambda: assign_plainly(documents, quantizer.codebooks.detach(), 0.003, iterations)  # noqa: E731
+
+    def ours() -> torch.Tensor:
+        return quantizer.assign(documents, Constraint(0.003, iterations))
+
+    def plain() -> torch.Tensor:
+        return assign_plainly(documents, quantizer.codebooks.detach(), 0.003, iterations)
+
     equal = float((ours() == plain()).float().mean())
     peaks = {"ours": peak_of(ours), "plain": peak_of(plain)}
     seconds = interleaved({"ours": ours, "plain": plain}, repeats=3 if quick else 5)

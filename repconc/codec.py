@@ -31,7 +31,9 @@ class Codec:
         if not M * d - M < self.dimension <= M * d:
             raise RepconcError(f"{M} blocks of {d} dimensions do not fit vectors of {self.dimension} dimensions.")
         if self.rotation is not None and self.rotation.shape != (self.dimension, self.dimension):
-            raise RepconcError(f"The rotation is {self.rotation.shape} and the vectors have {self.dimension} dimensions.")
+            raise RepconcError(
+                f"The rotation is {self.rotation.shape} and the vectors have {self.dimension} dimensions."
+            )
 
     @property
     def blocks(self) -> int:
@@ -66,11 +68,11 @@ class Codec:
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N, M * d]: the codewords side by side, in the rotated space in which queries are scored."""
-        return self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1)
+        return np.asarray(self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1))
 
     def tables(self, queries: np.ndarray) -> np.ndarray:
         """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword."""
-        return np.einsum("bmd,mkd->bmk", self.transform(queries), self.codebooks, optimize=True)
+        return np.asarray(np.einsum("bmd,mkd->bmk", self.transform(queries), self.codebooks, optimize=True))
 
     def _half_norms(self) -> np.ndarray:
         return np.asarray((self.codebooks**2).sum(axis=2) / 2)  # [M, K]

@@ -17,11 +17,13 @@ SUITES = ("assign",)
 
 def bench(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help=f"One of: {', '.join(SUITES)}.")],
-    quick: Annotated[bool, typer.Option("--quick", help="A short version that judges nothing and keeps nothing.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A short version that judges nothing and keeps nothing.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a part against its rivals; a full run is kept in benchmarks/results/ and exits with 3 if a goal is missed.
+    """Measure a part against its rivals. A full run is kept in benchmarks/results/; a missed goal exits with 3.
 
     Example: repconc bench assign --quick
     """
@@ -45,7 +47,9 @@ def _import(name: str) -> Any:
     """A module of benchmarks/, which lies beside the package in a checkout and is not installed with it."""
     checkout = Path(repconc.__file__).parent.parent
     if not (checkout / "benchmarks" / f"{name}.py").exists():
-        raise RepconcError("The measurements are not installed with the package; run this from a checkout of the project.")
+        raise RepconcError(
+            "The measurements are not installed with the package; run this from a checkout of the project."
+        )
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     return importlib.import_module(f"benchmarks.{name}")

@@ -12,7 +12,9 @@ from torch import Tensor
 def lambdarank(scores: Tensor, relevant: Tensor) -> Tensor:
     """scores [B, N], minus infinity for what must not count; relevant [B, N] bool. Mean over queries."""
     order = scores.argsort(dim=1, descending=True, stable=True)
-    ranks = torch.empty_like(order).scatter_(1, order, torch.arange(1, scores.shape[1] + 1, device=scores.device).expand_as(order))
+    ranks = torch.empty_like(order).scatter_(
+        1, order, torch.arange(1, scores.shape[1] + 1, device=scores.device).expand_as(order)
+    )
     gain = 1 / ranks.float()  # [B, N]
     counted = scores.isfinite()
     pairs = (relevant & counted)[:, :, None] & (~relevant & counted)[:, None, :]  # [B, N, N]

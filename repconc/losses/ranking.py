@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 
-def ranking(queries: Tensor, documents: Tensor, positives: Tensor, masked: Tensor | None = None, scale: float = 1.0) -> Tensor:
+def ranking(
+    queries: Tensor, documents: Tensor, positives: Tensor, masked: Tensor | None = None, scale: float = 1.0
+) -> Tensor:
     """Mean over queries of -log softmax of the positive's score among all documents that are not masked.
 
     queries [B, D], documents [N, D], positives [B] (each query's row in documents), masked [B, N] (see below).

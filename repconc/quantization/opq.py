@@ -5,8 +5,8 @@ Find a rotation R and codebooks c so that the coded vectors lie close to the rot
     min_{R, c}  sum_x | x R - decode(encode(x R)) |^2,    R orthonormal,
 
 by turns: with R fixed, a step of k-means in each block; with the codes fixed, R = U V^T from the singular value
-decomposition of X^T Y, where Y holds the decoded vectors (the orthogonal Procrustes problem). R starts from the principal
-directions, dealt out so that every block gets the same product of variances.
+decomposition of X^T Y, where Y holds the decoded vectors (the orthogonal Procrustes problem). R starts from the
+principal directions, dealt out so that every block gets the same product of variances.
 
 Sizes: N vectors, D dimensions, M blocks of d dimensions, K codewords a block.
 """
@@ -38,7 +38,7 @@ def train_opq(
     """A codec with its rotation, learned from a sample of vectors [N, D]; `rotate=False` gives plain PQ."""
     x = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
     N, D = x.shape
-    if N < codewords:
+    if codewords > N:
         raise RepconcError(f"There are {N} vectors for {codewords} codewords; give more vectors or fewer codewords.")
     if not 1 <= blocks <= D:
         raise RepconcError(f"Vectors of {D} dimensions cannot be cut into {blocks} blocks.")
@@ -48,12 +48,11 @@ def train_opq(
     codebooks = rotated[:, torch.randperm(N, generator=generator)[:codewords]].clone()  # [M, K, d]
     total = final + (turns if rotate else 0)
     for turn in range(total):
-        if rotate and 0 < turn < turns:
-            decoded = _decode(codebooks, codes)[:, :D]  # noqa: F821 (set in the turn before)
-            u, _, vt = torch.linalg.svd(x.T @ decoded)
+        codes = _lloyd(rotated, codebooks, generator)  # [M, N]; codebooks are moved in place
+        if rotate and turn < turns:
+            u, _, vt = torch.linalg.svd(x.T @ _decode(codebooks, codes)[:, :D])
             rotation = u @ vt
             rotated = _split(x @ rotation, blocks)
-        codes = _lloyd(rotated, codebooks, generator)  # [M, N]; codebooks are moved in place
         if progress:
             progress(turn + 1, total)
     return Codec(codebooks.numpy(), D, rotation.numpy() if rotate else None)
@@ -73,7 +72,9 @@ def balanced_rotation(x: Tensor, blocks: int) -> Tensor:
         block = min(open_blocks, key=lambda block: products[block])
         members[block].append(index)
         products[block] += float(variances[index].clamp_min(1e-12).log())
-    return directions[:, [index for block in members for index in block]].float()
+    order = [index for block in members for index in block]
+    rotation: Tensor = directions[:, order].float()
+    return rotation
 
 
 def _lloyd(rotated: Tensor, codebooks: Tensor, generator: torch.Generator) -> Tensor:

@@ -55,7 +55,9 @@ class ProductQuantizer(nn.Module):
         together = 1 if alone and blocks.device.type == "cpu" else len(blocks)
         codes = [
             self._assign(block, codebook, constraint)
-            for block, codebook in zip(blocks.split(together), self.codebooks.split(together), strict=True)
+            for block, codebook in zip(
+                torch.split(blocks, together), torch.split(self.codebooks, together), strict=True
+            )
         ]
         return torch.cat(codes).T  # [N, M]
 

@@ -4,10 +4,10 @@ The batch's optimal transport problem, for one block of the vectors, with C[i, j
 
     min_P  sum_ij P_ij C_ij    subject to    sum_j P_ij = 1/N,    sum_i P_ij = 1/K
 
-is solved with an entropic term eps (Cuturi, 2013): P_ij = u_i exp(-C_ij / eps) v_j, where u and v follow by scaling rows
-and columns in turn. C is first mapped to [-1, 1] by its smallest and largest value over the whole batch, so that eps has
-one meaning. The code of document i is argmax_j P_ij = argmin_j (C_ij - g_j) with g = eps log v: the nearest codeword
-once codewords in demand have been made dearer.
+is solved with an entropic term eps (Cuturi, 2013): P_ij = u_i exp(-C_ij / eps) v_j, where u and v follow by scaling
+rows and columns in turn. C is first mapped to [-1, 1] by its smallest and largest value over the whole batch, so that
+eps has one meaning. The code of document i is argmax_j P_ij = argmin_j (C_ij - g_j) with g = eps log v: the nearest
+codeword, once codewords in demand have been made dearer.
 
 exp(-C / eps) spans e^667 at eps = 0.003, more than float32 holds. So potentials f and g are kept aside: the kernel is
 exp(-(C - f - g) / eps), f and g start as the row and then the column minima, so that every row and every column keeps a

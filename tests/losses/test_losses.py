@@ -20,9 +20,7 @@ def test_ranking_is_the_softmax_of_the_positive():
 def test_masked_documents_do_not_count_and_the_positive_always_does():
     scores, positives = torch.randn(2, 4), torch.tensor([0, 1])
     masked = torch.tensor([[True, False, True, False], [False, True, False, True]])
-    expected = (
-        -scores[0, [0, 1, 3]].log_softmax(0)[0] - scores[1, [0, 1, 2]].log_softmax(0)[1]
-    ) / 2
+    expected = (-scores[0, [0, 1, 3]].log_softmax(0)[0] - scores[1, [0, 1, 2]].log_softmax(0)[1]) / 2
     torch.testing.assert_close(ranking_of_scores(scores, positives, masked), expected)
 
 

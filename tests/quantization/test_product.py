@@ -13,7 +13,9 @@ from repconc.losses.ranking import ranking
 from repconc.quantization.product import Constraint, ProductQuantizer, squared_distances
 
 
-def make(documents: int, dimension: int, blocks: int, codewords: int, seed: int = 0) -> tuple[ProductQuantizer, torch.Tensor]:
+def make(
+    documents: int, dimension: int, blocks: int, codewords: int, seed: int = 0
+) -> tuple[ProductQuantizer, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     codebooks = torch.randn(blocks, codewords, -(-dimension // blocks), generator=generator)
     return ProductQuantizer(codebooks, dimension), torch.randn(documents, dimension, generator=generator)
@@ -22,7 +24,9 @@ def make(documents: int, dimension: int, blocks: int, codewords: int, seed: int 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 20), st.integers(1, 30), st.data())
 def test_the_twins_give_the_same_codes_vectors_and_scores(documents, dimension, data):
-    blocks = data.draw(st.sampled_from([m for m in range(1, dimension + 1) if dimension > (m - 1) * -(-dimension // m)]))
+    blocks = data.draw(
+        st.sampled_from([m for m in range(1, dimension + 1) if dimension > (m - 1) * -(-dimension // m)])
+    )
     codewords = data.draw(st.integers(1, 256))
     quantizer, x = make(documents, dimension, blocks, codewords, seed=dimension)
     codec = quantizer.to_codec()
@@ -75,7 +79,7 @@ def test_the_value_is_the_decoded_one_to_the_bit():
 
 
 def test_the_gradients_are_those_of_the_paper():
-    """dL/dd = dLr/d(d^) + lambda dLm/dd; dL/dc = the sum of dL/d(d^) over the documents that use c (equations 9, 10)."""
+    """dL/dd = dLr/d(d^) + lambda dLm/dd; dL/dc = the sum of dL/d(d^) over the documents that use c (eq. 9, 10)."""
     quantizer, documents = make(12, 8, 4, 5)
     queries = torch.randn(6, 8, requires_grad=True)
     documents.requires_grad_()

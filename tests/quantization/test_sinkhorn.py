@@ -1,5 +1,7 @@
 """Constrained assignment against the mathematics: POT's solvers, the linear program, the marginals, the edges."""
 
+from itertools import pairwise
+
 import numpy as np
 import ot
 import pytest
@@ -27,7 +29,12 @@ def test_the_plan_is_that_of_pots_stabilised_solver(shape, epsilon):
     costs = scale_costs(problem(*shape))
     rows, columns = shape
     expected = ot.bregman.sinkhorn_stabilized(
-        np.full(rows, 1 / rows), np.full(columns, 1 / columns), costs.double().numpy(), epsilon, numItermax=20_000, stopThr=1e-12
+        np.full(rows, 1 / rows),
+        np.full(columns, 1 / columns),
+        costs.double().numpy(),
+        epsilon,
+        numItermax=20_000,
+        stopThr=1e-12,
     )
     plan = plan_of(costs, epsilon, 20_000).numpy() / rows
     np.testing.assert_allclose(plan, expected, atol=2e-5 / rows)
@@ -37,9 +44,10 @@ def test_its_cost_tends_to_that_of_the_linear_program():
     costs = scale_costs(problem(96, 16))
     exact = ot.emd2(np.full(96, 1 / 96), np.full(16, 1 / 16), costs.double().numpy())
     excess = [
-        float((plan_of(costs, epsilon, 20_000) / 96 * costs.double()).sum()) - exact for epsilon in (0.3, 0.1, 0.03, 0.01)
+        float((plan_of(costs, epsilon, 20_000) / 96 * costs.double()).sum()) - exact
+        for epsilon in (0.3, 0.1, 0.03, 0.01)
     ]
-    assert all(larger > smaller for larger, smaller in zip(excess, excess[1:], strict=False))
+    assert all(larger > smaller for larger, smaller in pairwise(excess))
     assert 0 <= excess[-1] < 0.005
 
 
@@ -74,7 +82,15 @@ def test_hard_codes_are_in_far_more_equal_use_than_the_nearest_codewords():
         problem(32, 1),
         problem(257, 16),
     ],
-    ids=["all equal", "duplicates", "outlier", "collapsed", "fewer documents than codewords", "one codeword", "257 of 16"],
+    ids=[
+        "all equal",
+        "duplicates",
+        "outlier",
+        "collapsed",
+        "fewer documents than codewords",
+        "one codeword",
+        "257 of 16",
+    ],
 )
 def test_degenerate_problems_stay_finite(costs):
     for epsilon in (0.1, 0.003):
