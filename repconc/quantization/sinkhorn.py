@@ -10,13 +10,14 @@ eps has one meaning. The code of document i is argmax_j P_ij = argmin_j (C_ij - 
 codeword, once codewords in demand have been made dearer.
 
 exp(-C / eps) spans e^667 at eps = 0.003, more than float32 holds. So potentials f and g are kept aside: the kernel is
-exp(-(C - f - g) / eps), f and g start as the row and then the column minima, so that every row and every column keeps a
-1, and scalings that grow large are absorbed into f and g. (Row minima alone underflow when clusters collapse.) All
-that is left of an iteration is two matrix-vector products over one block's kernel, which stays in the cache.
+exp(-(C - f - g) / eps), f and g start as row and then column minima, so that every row and every column keeps a 1, and
+scalings that grow large are absorbed into f and g. (Row minima alone underflow when clusters collapse.) All that is
+left of an iteration is two matrix-vector products over one block's kernel, which stays in the cache.
 
 Several ranks hold the rows of one batch. Sums and extremes over documents are collectives, handed in as functions.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -47,13 +48,13 @@ def transport_potentials(
     """
     rows = collectives.sum(torch.tensor(float(costs.shape[-2]), device=costs.device))
     per_codeword = float(rows) / costs.shape[-1]
-    f = costs.amin(dim=-1)  # [..., N]
-    g = collectives.minimum((costs - f[..., None]).amin(dim=-2))  # [..., K]
+    start = _scale_columns(costs, epsilon, collectives) + epsilon * math.log(per_codeword)  # [..., K]
+    f = (costs - start[..., None, :]).amin(dim=-1)  # [..., N]
+    g = collectives.minimum((costs - f[..., None]).amin(dim=-2))  # [..., K], never below the start
     kernel = _kernel(costs, f, g, epsilon)
-    u, v = torch.ones_like(f), torch.ones_like(g)
-    for iteration in range(1, iterations + 1):
-        if iteration > 1:
-            u = 1 / (kernel @ v[..., None])[..., 0].clamp_min(TINY)
+    u, v = torch.ones_like(f), ((start - g) / epsilon).exp().clamp_min(TINY)
+    for iteration in range(2, iterations + 1):
+        u = 1 / (kernel @ v[..., None])[..., 0].clamp_min(TINY)
         column_sums = collectives.sum((kernel.transpose(-1, -2) @ u[..., None])[..., 0])
         v = per_codeword / column_sums.clamp_min(TINY)
         if iteration % ABSORB_EVERY == 0 and _is_large(u, v, collectives):
@@ -61,6 +62,12 @@ def transport_potentials(
             kernel = _kernel(costs, f, g, epsilon)
             u, v = torch.ones_like(f), torch.ones_like(g)
     return f + epsilon * u.log(), g + epsilon * v.log()
+
+
+def _scale_columns(costs: Tensor, epsilon: float, collectives: Collectives) -> Tensor:
+    """The first step, from u = 1, by logarithms: its scalings alone may span more than float32 holds."""
+    lowest = collectives.minimum(costs.amin(dim=-2))
+    return lowest - epsilon * collectives.sum(((lowest[..., None, :] - costs) / epsilon).exp_().sum(dim=-2)).log()
 
 
 def assign_uniformly(
