@@ -52,22 +52,22 @@ def transport_potentials(
     f = (costs - start[..., None, :]).amin(dim=-1)  # [..., N]
     g = collectives.minimum((costs - f[..., None]).amin(dim=-2))  # [..., K], never below the start
     kernel = _kernel(costs, f, g, epsilon)
-    u, v = torch.ones_like(f), ((start - g) / epsilon).exp().clamp_min(TINY)
+    u, v = torch.ones_like(f)[..., None], _exp((start - g) / epsilon)[..., None]  # [..., N, 1], [..., K, 1]
     for iteration in range(2, iterations + 1):
-        u = 1 / (kernel @ v[..., None])[..., 0].clamp_min(TINY)
-        column_sums = collectives.sum((kernel.transpose(-1, -2) @ u[..., None])[..., 0])
-        v = per_codeword / column_sums.clamp_min(TINY)
+        u = (kernel @ v).clamp_min_(TINY).reciprocal_()
+        column_sums = collectives.sum(kernel.transpose(-1, -2) @ u)
+        v = column_sums.clamp_min_(TINY).reciprocal_().mul_(per_codeword)
         if iteration % ABSORB_EVERY == 0 and _is_large(u, v, collectives):
-            f, g = f + epsilon * u.log(), g + epsilon * v.log()
+            f, g = _absorb(f, u, epsilon), _absorb(g, v, epsilon)
             kernel = _kernel(costs, f, g, epsilon)
-            u, v = torch.ones_like(f), torch.ones_like(g)
-    return f + epsilon * u.log(), g + epsilon * v.log()
+            u, v = torch.ones_like(u), torch.ones_like(v)
+    return _absorb(f, u, epsilon), _absorb(g, v, epsilon)
 
 
 def _scale_columns(costs: Tensor, epsilon: float, collectives: Collectives) -> Tensor:
     """The first step, from u = 1, by logarithms: its scalings alone may span more than float32 holds."""
     lowest = collectives.minimum(costs.amin(dim=-2))
-    weights = torch.threshold_(((lowest[..., None, :] - costs) / epsilon).exp_(), TINY, 0.0)
+    weights = _exp((lowest[..., None, :] - costs) / epsilon)
     return lowest - epsilon * collectives.sum(weights.sum(dim=-2)).log()
 
 
@@ -88,9 +88,17 @@ def scale_costs(costs: Tensor, collectives: Collectives = ALONE) -> Tensor:
 
 
 def _kernel(costs: Tensor, f: Tensor, g: Tensor, epsilon: float) -> Tensor:
-    """Entries too small to matter become zero: the denormal numbers among them would cost a CPU twenty times the time."""
-    kernel = ((f[..., None] + g[..., None, :] - costs) / epsilon).exp_()
-    return torch.threshold_(kernel, TINY, 0.0)
+    kernel = _exp((f[..., None] + g[..., None, :] - costs).div_(epsilon))
+    return torch.threshold_(kernel, 2 * TINY, 0.0)
+
+
+def _exp(exponents: Tensor) -> Tensor:
+    """In place, and never a denormal number: they cost a CPU many times the time of others."""
+    return exponents.clamp_min_(math.log(TINY)).exp_()
+
+
+def _absorb(potential: Tensor, scaling: Tensor, epsilon: float) -> Tensor:
+    return potential + epsilon * scaling[..., 0].log()
 
 
 def _is_large(u: Tensor, v: Tensor, collectives: Collectives) -> bool:
