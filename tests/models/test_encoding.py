@@ -88,7 +88,7 @@ class Encoder:
         rows = [numpy.frombuffer(hashlib.sha256(text.encode()).digest(), "int32") for text in texts]
         return numpy.array(rows).astype("float32")
 
-encode_corpus(Encoder(), load_dataset(sys.argv[1]), sys.argv[2], shard_size=16)
+encode_corpus(Encoder(), load_dataset(sys.argv[1]), sys.argv[2], shard_size=6)
 """
 
 
@@ -113,9 +113,9 @@ def test_killed_at_random_points_it_resumes_and_ends_with_the_same_bytes(corpus,
         times = finished
         with pytest.raises(RepconcError, match="unfinished"):
             Vectors(killed)
-    assert 5 <= len(times) < 19
+    assert 5 <= len(times) < 50
     printed = subprocess.run([*command, str(killed)], check=True, capture_output=True, text=True).stdout
-    assert printed.count("shard") == 19 - len(times), "what was finished is not computed again"
+    assert printed.count("shard") == 50 - len(times), "what was finished is not computed again"
     assert content(tmp_path / "whole") == content(killed)
     assert not list(killed.glob(".*.partial")), "what the killed processes left behind is gone"
 
@@ -127,7 +127,7 @@ def test_a_kill_before_the_plan_was_written_does_not_block_the_folder(corpus, en
 
 
 def test_parts_that_start_at_the_same_moment_agree(corpus, tmp_path):
-    command = [sys.executable, "-c", SLOW_ENCODE.replace("shard_size=16", "shard_size=16, part=(int(sys.argv[3]), 4)")]
+    command = [sys.executable, "-c", SLOW_ENCODE.replace("shard_size=6", "shard_size=6, part=(int(sys.argv[3]), 4)")]
     arguments = [str(corpus.source.folder), str(tmp_path / "v")]
     processes = [subprocess.Popen([*command, *arguments, str(part)], stdout=subprocess.DEVNULL) for part in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
@@ -221,13 +221,14 @@ def test_a_folder_with_other_things_in_it_is_left_alone(corpus, encoder, tmp_pat
 
 
 def test_a_second_process_on_the_same_part_is_told_so(corpus, tmp_path):
-    command = [sys.executable, "-c", SLOW_ENCODE, str(corpus.source.folder), str(tmp_path / "v")]
+    slower = SLOW_ENCODE.replace("sleep(0.03)", "sleep(0.5)")
+    command = [sys.executable, "-c", slower, str(corpus.source.folder), str(tmp_path / "v")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     process.stdout.readline()
     second = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "Another process is encoding this part" in second.stderr
+    process.kill()
     process.communicate()
-    assert len(Vectors(tmp_path / "v")) == 300
+    assert "Another process is encoding this part" in second.stderr
 
 
 def test_a_wrong_corpus_is_refused_before_the_first_vector(beir, encoder, tmp_path):
