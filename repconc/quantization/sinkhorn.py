@@ -48,10 +48,11 @@ def transport_potentials(
     """
     rows = collectives.sum(torch.tensor(float(costs.shape[-2]), device=costs.device))
     per_codeword = float(rows) / costs.shape[-1]
-    start = _scale_columns(costs, epsilon, collectives) + epsilon * math.log(per_codeword)  # [..., K]
-    f = (costs - start[..., None, :]).amin(dim=-1)  # [..., N]
-    g = collectives.minimum((costs - f[..., None]).amin(dim=-2))  # [..., K], never below the start
-    kernel = _kernel(costs, f, g, epsilon)
+    kernel = torch.empty_like(costs)  # the one large buffer: fresh memory costs more than the arithmetic on it
+    start = _scale_columns(costs, epsilon, collectives, kernel) + epsilon * math.log(per_codeword)  # [..., K]
+    f = torch.sub(costs, start[..., None, :], out=kernel).amin(dim=-1)  # [..., N]
+    g = collectives.minimum(torch.sub(costs, f[..., None], out=kernel).amin(dim=-2))  # [..., K], never below the start
+    _fill(kernel, costs, f, g, epsilon)
     u, v = torch.ones_like(f)[..., None], _exp((start - g) / epsilon)[..., None]  # [..., N, 1], [..., K, 1]
     for iteration in range(2, iterations + 1):
         u = (kernel @ v).clamp_min_(TINY).reciprocal_()
@@ -59,15 +60,15 @@ def transport_potentials(
         v = column_sums.clamp_min_(TINY).reciprocal_().mul_(per_codeword)
         if iteration % ABSORB_EVERY == 0 and _is_large(u, v, collectives):
             f, g = _absorb(f, u, epsilon), _absorb(g, v, epsilon)
-            kernel = _kernel(costs, f, g, epsilon)
+            _fill(kernel, costs, f, g, epsilon)
             u, v = torch.ones_like(u), torch.ones_like(v)
     return _absorb(f, u, epsilon), _absorb(g, v, epsilon)
 
 
-def _scale_columns(costs: Tensor, epsilon: float, collectives: Collectives) -> Tensor:
+def _scale_columns(costs: Tensor, epsilon: float, collectives: Collectives, buffer: Tensor) -> Tensor:
     """The first step, from u = 1, by logarithms: its scalings alone may span more than float32 holds."""
     lowest = collectives.minimum(costs.amin(dim=-2))
-    weights = _exp((lowest[..., None, :] - costs) / epsilon)
+    weights = _exp(torch.sub(lowest[..., None, :], costs, out=buffer).div_(epsilon))
     return lowest - epsilon * collectives.sum(weights.sum(dim=-2)).log()
 
 
@@ -77,19 +78,20 @@ def assign_uniformly(
     """[..., N, K] -> [..., N]: the codeword of each document under the constraint of equal use."""
     scaled = scale_costs(costs, collectives)
     _, g = transport_potentials(scaled, epsilon, iterations, collectives)
-    return (scaled - g[..., None, :]).argmin(dim=-1)
+    return scaled.sub_(g[..., None, :]).argmin(dim=-1)
 
 
 def scale_costs(costs: Tensor, collectives: Collectives = ALONE) -> Tensor:
     """Map the costs of each problem to [-1, 1] by its smallest and largest value over the whole batch."""
     low = collectives.minimum(costs.amin(dim=(-2, -1), keepdim=True))
     high = -collectives.minimum(-costs.amax(dim=(-2, -1), keepdim=True))
-    return (costs - low) * (2 / (high - low).clamp_min(torch.finfo(costs.dtype).tiny)) - 1
+    return (costs - low).mul_(2 / (high - low).clamp_min(torch.finfo(costs.dtype).tiny)).sub_(1)
 
 
-def _kernel(costs: Tensor, f: Tensor, g: Tensor, epsilon: float) -> Tensor:
-    kernel = _exp((f[..., None] + g[..., None, :] - costs).div_(epsilon))
-    return torch.threshold_(kernel, 2 * TINY, 0.0)
+def _fill(kernel: Tensor, costs: Tensor, f: Tensor, g: Tensor, epsilon: float) -> None:
+    """kernel = exp(-(C - f - g) / eps); what is too small to matter becomes zero."""
+    _exp(torch.sub(f[..., None], costs, out=kernel).add_(g[..., None, :]).div_(epsilon))
+    torch.threshold_(kernel, 2 * TINY, 0.0)
 
 
 def _exp(exponents: Tensor) -> Tensor:
