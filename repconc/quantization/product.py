@@ -67,7 +67,9 @@ class ProductQuantizer(nn.Module):
         costs = squared_distances(blocks, codebooks)
         if constraint is None:
             return costs.argmin(dim=-1)
-        return assign_uniformly(costs, constraint.epsilon, constraint.iterations, constraint.collectives)
+        costs = costs.squeeze(0)  # matrix-vector products of one problem are faster without a leading dimension
+        codes = assign_uniformly(costs, constraint.epsilon, constraint.iterations, constraint.collectives)
+        return codes.reshape(len(blocks), -1)
 
     def decode(self, codes: Tensor) -> Tensor:
         """[N, M] -> [N, D]: the codewords side by side, without the padding."""
