@@ -33,11 +33,11 @@ def bench(
     made_with = results.provenance()
     missed = 0
     for figure in run(quick):
-        line = {"suite": suite, **figure._asdict(), "met": None if quick else figure.met}
+        line = {**figure._asdict(), "met": None if quick else figure.met}
         if not quick:
-            results.append(suite, {key: value for key, value in line.items() if key != "suite"}, made_with)
+            results.append(suite, line, made_with)
         missed += line["met"] is False
-        typer.echo(json.dumps(line, ensure_ascii=False) if as_json else _text(line))
+        typer.echo(json.dumps({"suite": suite, **line}, ensure_ascii=False) if as_json else _text(line))
     remark("A quick run judges nothing." if quick else "Kept in benchmarks/results/.", quiet)
     if missed:
         raise CheckError(f"{missed} goals of the suite {suite} were missed.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from repconc.cli.options import Dataset, Json, Quiet, counted_documents, progress_bar, remark
+from repconc.cli.options import Dataset, Json, Quiet, progress_bar, remark
 from repconc.errors import CheckError, RepconcError
 
 app = typer.Typer(no_args_is_help=True, help="Get, list and check data sets.")
@@ -90,8 +90,8 @@ def check(dataset: Dataset, as_json: Json = False, quiet: Quiet = False) -> None
     from repconc.data.load import load_dataset
 
     loaded = load_dataset(dataset)
-    with counted_documents(loaded, quiet) as count:
-        counts, problems = find_problems(loaded, count)
+    with progress_bar("reading documents", quiet) as progress:
+        counts, problems = find_problems(loaded, progress)
     if as_json:
         report = counts._asdict() | {"problems": [{**p.place._asdict(), "sentence": p.sentence} for p in problems]}
         typer.echo(json.dumps(report, ensure_ascii=False))

@@ -1,9 +1,9 @@
 """Options and arguments that several verbs share, and the progress bar."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -20,9 +20,6 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from repconc.packages import Progress
-
-if TYPE_CHECKING:
-    from repconc.data.dataset import RetrievalDataset
 
 Dataset = Annotated[
     str, typer.Argument(metavar="DATASET", help="A BEIR or MS MARCO folder, or a name: hotpotqa, irds:NAME, hf:NAME.")
@@ -66,21 +63,6 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Progress]:
     with Bars(*columns, *times, console=console, speed_estimate_period=300) as bars:
         task = bars.add_task(label, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total or None)
-
-
-@contextmanager
-def counted_documents(dataset: "RetrievalDataset", quiet: bool) -> Iterator[Callable[[object], None]]:
-    """A bar that moves with the documents that are read."""
-    seen = 0
-    with progress_bar("reading documents", quiet) as progress:
-
-        def count(_: object) -> None:
-            nonlocal seen
-            seen += 1
-            if seen % 10_000 == 0:
-                progress(seen, max(seen, dataset.card.documents or 0))
-
-        yield count
 
 
 def remark(text: str, quiet: bool) -> None:

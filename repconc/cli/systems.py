@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from repconc.cli.options import counted_documents
+from repconc.cli.options import progress_bar
 from repconc.data.check import ensure_sound
 from repconc.data.dataset import RetrievalDataset
 from repconc.errors import RepconcError
 from repconc.evaluation.measures import Search
-from repconc.records import Document
 from repconc.vectors import CorpusDigest
 
 
@@ -31,11 +30,6 @@ def check_split(dataset: RetrievalDataset, split: str, quiet: bool) -> CorpusDig
     """Refuse a data set that is not sound, before anything is measured on it; gives the corpus's fingerprint."""
     digest = CorpusDigest()
     dataset.qrels(split)  # names the splits there are where this one is not
-    with counted_documents(dataset, quiet) as count:
-
-        def observe(document: Document) -> None:
-            digest.add(document)
-            count(document)
-
-        ensure_sound(dataset, [split], observe)
+    with progress_bar("reading documents", quiet) as progress:
+        ensure_sound(dataset, [split], digest.add, progress)
     return digest

@@ -11,10 +11,11 @@ import numpy as np
 
 from repconc.data.dataset import RetrievalDataset, Source, duplicate_judgement
 from repconc.lines import Place, Problem, Report, refuse
+from repconc.packages import Progress
 from repconc.records import Document, Query
 
 Observe = Callable[[Document], None]
-"""Called with each document on the way, by those who want to count or to hash them in the same pass."""
+"""Called with each document on the way, by those who want to hash them in the same pass."""
 
 
 class Counts(NamedTuple):
@@ -26,19 +27,40 @@ class Counts(NamedTuple):
 
 
 def ensure_sound(
-    dataset: RetrievalDataset, splits: Iterable[str] | None = None, observe: Observe | None = None
+    dataset: RetrievalDataset,
+    splits: Iterable[str] | None = None,
+    observe: Observe | None = None,
+    progress: Progress | None = None,
 ) -> Counts:
     """Stop at the first problem of the corpus and of the given splits (all of them by default)."""
-    return _check(dataset.source, tuple(dataset.splits if splits is None else splits), refuse, observe)
+    chosen = tuple(dataset.splits if splits is None else splits)
+    return _check(dataset.source, chosen, refuse, _counting(dataset, progress, observe))
 
 
-def find_problems(dataset: RetrievalDataset, observe: Observe | None = None) -> tuple[Counts, list[Problem]]:
+def find_problems(dataset: RetrievalDataset, progress: Progress | None = None) -> tuple[Counts, list[Problem]]:
     """All problems at once."""
     problems: list[Problem] = []
-    counts = _check(dataset.source, dataset.splits, problems.append, observe)
+    counts = _check(dataset.source, dataset.splits, problems.append, _counting(dataset, progress, None))
     if not dataset.splits:
         problems.append(Problem(Place(dataset.name, 0), "there are no judgements, so nothing can be measured on it."))
     return counts, problems
+
+
+def _counting(dataset: RetrievalDataset, progress: Progress | None, observe: Observe | None) -> Observe | None:
+    """The observer, with progress every so many documents."""
+    if progress is None:
+        return observe
+    seen, expected = 0, dataset.card.documents or 0
+
+    def count(document: Document) -> None:
+        nonlocal seen
+        seen += 1
+        if seen % 10_000 == 0:
+            progress(seen, max(seen, expected))
+        if observe:
+            observe(document)
+
+    return count
 
 
 def _check(source: Source, splits: tuple[str, ...], report: Report, observe: Observe | None) -> Counts:

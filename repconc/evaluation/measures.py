@@ -49,8 +49,9 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, relevan
     query_ids = sorted(qrels)
     row = {query_id: number for number, query_id in enumerate(query_ids)}
     values = {name: np.zeros(len(query_ids)) for name in measures}
+    ranked = _ranked(run, qrels)
     try:
-        metrics = list(ir_measures.iter_calc(list(parsed.values()), qrels, _ranked(run, qrels)))
+        metrics = list(ir_measures.iter_calc(list(parsed.values()), qrels, ranked))
     except Exception as error:  # a provider may need a program that is not here, or refuse the input in its own way
         raise RepconcError(f"ir-measures cannot compute {', '.join(measures)} here: {first_line(error)}") from error
     for metric in metrics:

@@ -25,12 +25,12 @@ def ranking_of_scores(scores: Tensor, positives: Tensor, masked: Tensor | None =
     return torch.nn.functional.cross_entropy(scores, positives)
 
 
-def mask_of(document_ids: Tensor, relevant: list[Tensor], positives: Tensor) -> Tensor:
+def mask_of(document_ids: Tensor, relevant: list[Tensor]) -> Tensor:
     """[B, N]: True where a document must not count against a query.
 
     That is every other document relevant to it, and every second copy of a document: a document that is in the batch
     twice, as the positive of one query and the negative of another, must count once. document_ids: [N] numbers;
-    relevant: for each query the numbers of its relevant documents; positives: [B] rows.
+    relevant: for each query the numbers of its relevant documents, its positive among them.
     """
     first_row = torch.full((int(document_ids.max()) + 1,), len(document_ids), device=document_ids.device)
     rows = torch.arange(len(document_ids), device=document_ids.device)

@@ -79,7 +79,7 @@ class Encoder:
             digest.update(json.dumps(value, sort_keys=True, default=str).encode() + b"\n")
 
         add(self.settings.model_dump(exclude={"documents", "queries"}))
-        for side in (self._documents, self._queries):
+        for side in [self._documents] if self.settings.queries is None else [self._documents, self._queries]:
             add([side.prompts, side.default_prompt_name])
             for name, module in side.named_modules():
                 add([name, type(module).__name__, _configuration_of(module), _tokenizer_of(module)])

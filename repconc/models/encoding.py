@@ -84,16 +84,7 @@ def _make_plan(
 ) -> Plan:
     """One pass over the corpus before the first vector: is it sound, how many documents, which fingerprint."""
     digest = CorpusDigest()
-    expected, seen = dataset.card.documents or 0, 0
-
-    def observe(document: Document) -> None:
-        nonlocal seen
-        digest.add(document)
-        seen += 1
-        if progress and seen % 10_000 == 0:
-            progress(seen, max(seen, expected))
-
-    counts = ensure_sound(dataset, splits=(), observe=observe)
+    counts = ensure_sound(dataset, splits=(), observe=digest.add, progress=progress)
     return Plan(
         dataset=dataset.name,
         corpus_sha256=digest.hexdigest(),

@@ -26,7 +26,7 @@ def test_masked_documents_do_not_count_and_the_positive_always_does():
 
 def test_the_mask_hides_other_relevant_documents_and_second_copies():
     ids = torch.tensor([7, 8, 7, 9, 8, 5])
-    masked = mask_of(ids, [torch.tensor([7, 9]), torch.tensor([5])], torch.tensor([0, 5]))
+    masked = mask_of(ids, [torch.tensor([7, 9]), torch.tensor([5])])
     assert masked.tolist() == [
         [True, False, True, True, True, False],  # 7 and 9 are relevant; the second 8 is a copy
         [False, False, True, False, True, True],
@@ -38,7 +38,7 @@ def test_the_mask_hides_other_relevant_documents_and_second_copies():
 def test_under_the_mask_every_irrelevant_document_counts_exactly_once(ids, data):
     ids = torch.tensor(ids)
     positive = data.draw(st.integers(0, len(ids) - 1))
-    masked = mask_of(ids, [ids[positive : positive + 1]], torch.tensor([positive]))[0]
+    masked = mask_of(ids, [ids[positive : positive + 1]])[0]
     counted = [int(id) for row, id in enumerate(ids) if row == positive or not masked[row]]
     assert sorted(counted) == sorted(set(ids.tolist()))
 
