@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from repconc.packages import Progress
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+Side = Literal["query", "document"]
 
 
 class Encoder:
@@ -45,6 +47,32 @@ class Encoder:
     @property
     def dimension(self) -> int:
         return self._dimension(self._documents)
+
+    @property
+    def device(self) -> Any:
+        return self._documents.device
+
+    def side(self, name: Side) -> "SentenceTransformer":
+        return self._queries if name == "query" else self._documents
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """What stands before each text, by side: as set, or else as the encoder itself has it."""
+        own = {
+            "query": self._queries.prompts.get("query"),
+            "document": next(filter(None, map(self._documents.prompts.get, ("document", "passage", "corpus"))), None),
+        }
+        chosen = {"query": self.settings.query_prompt, "document": self.settings.document_prompt}
+        return {side: text for side in own if (text := chosen[side] or own[side])}
+
+    def tokenize(self, side: Side, texts: Sequence[str]) -> dict[str, Any]:
+        """What the side's first module reads, exactly as `embed` hands it over."""
+        limit = self.settings.query_tokens if side == "query" else self.settings.document_tokens
+        with _TokenLimit(self.side(side), side, limit):
+            features: dict[str, Any] = self.side(side).preprocess(
+                list(texts), prompt=self.prompts.get(side), task=side
+            )
+        return features
 
     def embed_documents(self, texts: Sequence[str], batch_size: int = 64) -> np.ndarray:
         """[N, D] float32. The texts are batched by length and come back in their own order."""

@@ -1,0 +1,141 @@
+"""Two text encoders in one sentence-transformers model: a router with a query and a document side.
+
+What both sides share stands behind the router; for a compressed model that is the rotation, a `Dense` of the library's
+own without bias. So a saved model loads with `SentenceTransformer(path)` alone. The two sides may be one and the same
+encoder (they are until a stage trains the query side only); modules that are shared are saved once.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Router
+from torch import Tensor, nn
+
+from repconc.models.encoder import Encoder, Side
+
+Features = dict[str, Any]
+SIDES: tuple[Side, Side] = ("query", "document")
+
+
+class DualEncoder(nn.Module):
+    """The two sides while they learn. `trunk` modules at the head of each side are frozen and their vectors cached."""
+
+    def __init__(self, text: SentenceTransformer, trunk: int = 0) -> None:
+        super().__init__()
+        self.text = text
+        self.trunk = trunk
+
+    @classmethod
+    def of(cls, encoder: Encoder, *, shared: bool = True, heads: bool = False) -> "DualEncoder":
+        """Take over an encoder. Not `shared`: each side gets weights of its own.
+
+        `heads`: the encoder is frozen and a linear map behind it learns, one on each side.
+        """
+        sides = {side: list(_modules_of(encoder.side(side), side)) for side in SIDES}
+        if not _is_normalized(sides["document"]) and encoder.settings.normalize:
+            sides = {side: [*modules, Normalize()] for side, modules in sides.items()}
+        trunk = 0
+        if heads:
+            trunk = len(sides["document"])
+            sides = {side: [*modules, *_head(encoder.dimension, modules)] for side, modules in sides.items()}
+        elif not shared:
+            sides["query"] = copy.deepcopy(sides["query"])
+        text = SentenceTransformer(
+            modules=[_route(sides)], device=str(encoder.device), prompts=encoder.prompts, similarity_fn_name="dot"
+        )
+        return cls(text, trunk)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.text.get_embedding_dimension() or 0)
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.text.device)
+
+    @property
+    def is_normalized(self) -> bool:
+        return _is_normalized(self._side("document"))
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether a transformer learns, whose activations fill the memory."""
+        return self.trunk == 0 and hasattr(self._router.sub_modules["document"][0], "auto_model")
+
+    def embed(self, side: Side, features: Features) -> Tensor:
+        """Features of texts, or of the trunk's vectors, to vectors [n, D]."""
+        for module in self._side(side)[self.trunk :]:
+            features = module(features)
+        vectors: Tensor = features["sentence_embedding"]
+        return vectors
+
+    def trainable(self, sides: Sequence[Side] = SIDES) -> dict[str, nn.Parameter]:
+        """The parameters that learn, by name, each once: those behind the trunk, without the rotation."""
+        modules = {side: nn.Sequential(*self._router.sub_modules[side][self.trunk :]) for side in sides}
+        named = {
+            f"{side}.{name}": parameter
+            for side, sequence in modules.items()
+            for name, parameter in sequence.named_parameters(remove_duplicate=False)
+        }
+        seen: dict[int, str] = {}
+        for name, parameter in named.items():
+            seen.setdefault(id(parameter), name)
+        return {name: named[name] for name in seen.values() if named[name].requires_grad}
+
+    def rotate(self, rotation: np.ndarray) -> None:
+        """Put a fixed rotation behind both sides; vectors are then x @ rotation."""
+        D = self.dimension
+        weight = torch.from_numpy(np.ascontiguousarray(rotation.T, dtype=np.float32))
+        dense = Dense(D, D, bias=False, activation_function=nn.Identity(), init_weight=weight)
+        self.text.append(dense.to(self.device).requires_grad_(False))
+
+    def separate_queries(self) -> None:
+        """Give the query side weights of its own, where it still shares those of the documents."""
+        sides = {side: list(self._router.sub_modules[side]) for side in SIDES}
+        trunk, rest = sides["query"][: self.trunk], sides["query"][self.trunk :]
+        sides["query"] = [*trunk, *copy.deepcopy(rest)]
+        self.text[0] = _route(sides)
+
+    def freeze_layers(self, count: int) -> None:
+        """Freeze the embeddings and the first `count` layers of the transformers: less to compute, less to forget."""
+        for side in SIDES:
+            model = self._router.sub_modules[side][0].model
+            for part in [model.embeddings, *model.encoder.layer[:count]]:
+                part.requires_grad_(False)
+
+    @property
+    def _router(self) -> Any:
+        return self.text[0]
+
+    def _side(self, side: Side) -> list[nn.Module]:
+        return [*self._router.sub_modules[side], *list(self.text)[1:]]
+
+
+def _modules_of(text: SentenceTransformer, side: Side) -> list[nn.Module]:
+    """A side's modules in order, through a router where there is one."""
+    if isinstance(text[0], Router):
+        return [*text[0].sub_modules[side], *list(text)[1:]]
+    return list(text)
+
+
+def _route(sides: dict[Side, list[nn.Module]]) -> Router:
+    return Router.for_query_document(query_modules=sides["query"], document_modules=sides["document"])
+
+
+def _head(dimension: int, modules: list[nn.Module]) -> list[nn.Module]:
+    """A linear map that starts as the identity; its vectors have length 1 where those before it have."""
+    linear = Dense(
+        dimension, dimension, bias=False, activation_function=nn.Identity(), init_weight=torch.eye(dimension)
+    )
+    return [linear, Normalize()] if _is_normalized(modules) else [linear]
+
+
+def _is_normalized(modules: list[nn.Module]) -> bool:
+    """Whether vectors leave these modules with length 1; a rotation keeps it."""
+    kinds = [module for module in modules if not (isinstance(module, Dense) and not module.linear.weight.requires_grad)]
+    return bool(kinds) and isinstance(kinds[-1], Normalize)
+

@@ -1,0 +1,98 @@
+"""Hard negatives: the top irrelevant documents of a query, mined once or searched at every step (paper, 3.6.2).
+
+Sizes: B queries, N documents, D dimensions, n negatives.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repconc.quantization.product import ProductQuantizer
+
+DOCUMENTS_AT_A_TIME = 1 << 16
+QUERIES_AT_A_TIME = 256
+
+
+class Searchable(Protocol):
+    """Documents to search for negatives."""
+
+    def blocks(self) -> Iterator[Tensor]:
+        """The vectors that are searched, [n, D] at a time."""
+        ...
+
+
+class FixedDocuments(Searchable, Protocol):
+    """A corpus whose document side does not change any more, while queries learn to search it."""
+
+    def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
+        """[B, D] and numbers [B, n] -> [B, n], with gradients to all that still learns."""
+        ...
+
+
+class Passing:
+    """Uncompressed, embedded while they go by: for mining, where the corpus may be larger than memory."""
+
+    def __init__(self, embed: Callable[[np.ndarray], Tensor], count: int) -> None:
+        self._embed, self._count = embed, count
+
+    def blocks(self) -> Iterator[Tensor]:
+        for start in range(0, self._count, DOCUMENTS_AT_A_TIME):
+            yield self._embed(np.arange(start, min(start + DOCUMENTS_AT_A_TIME, self._count)))
+
+
+class FixedVectors:
+    """Uncompressed and in memory: ADORE."""
+
+    def __init__(self, vectors: Tensor) -> None:
+        self.vectors = vectors  # [N, D]
+
+    def blocks(self) -> Iterator[Tensor]:
+        yield from torch.split(self.vectors, DOCUMENTS_AT_A_TIME)
+
+    def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
+        return torch.einsum("bd,bnd->bn", queries, self.vectors[candidates])
+
+
+class FixedCodes:
+    """Compressed: codes stay, codebooks learn. Scores are sums of table entries, so no [B, n, D] is formed."""
+
+    def __init__(self, quantizer: ProductQuantizer, codes: Tensor) -> None:
+        self.quantizer = quantizer
+        self.codes = codes  # [N, M] uint8
+
+    def blocks(self) -> Iterator[Tensor]:
+        for codes in torch.split(self.codes, DOCUMENTS_AT_A_TIME):
+            yield self.quantizer.decode(codes.long())
+
+    def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
+        tables = torch.einsum("bmd,mkd->bmk", self.quantizer.split(queries), self.quantizer.codebooks)  # [B, M, K]
+        codes = self.codes[candidates].long().transpose(1, 2)  # [B, M, n]
+        return tables.gather(2, codes).sum(dim=1)
+
+
+@torch.no_grad()
+def top_irrelevant(queries: Tensor, documents: Searchable, relevant: list[np.ndarray], n: int) -> Tensor:
+    """[B, D] -> [B, n]: the numbers of the best documents that are not relevant; -1 where there are no more.
+
+    Documents go by once, so they may be embedded on the way and never lie in memory together.
+    """
+    best = torch.full((len(queries), n), -torch.inf, device=queries.device)
+    numbers = torch.full((len(queries), n), -1, device=queries.device)
+    rows = torch.from_numpy(np.repeat(np.arange(len(relevant)), [len(known) for known in relevant]))
+    columns = torch.from_numpy(np.concatenate([np.empty(0, np.int64), *relevant]))
+    start = 0
+    for block in documents.blocks():
+        for group in torch.arange(len(queries)).split(QUERIES_AT_A_TIME):
+            low, high = int(group[0]), int(group[-1]) + 1
+            scores = queries[low:high] @ block.T  # [B, block]
+            here = (rows >= low) & (rows < high) & (columns >= start) & (columns < start + len(block))
+            scores[(rows[here] - low).to(scores.device), (columns[here] - start).to(scores.device)] = -torch.inf
+            found, places = scores.topk(min(n, len(block)), dim=1)
+            merged, order = torch.cat([best[low:high], found], dim=1).topk(n, dim=1)
+            numbers[low:high] = torch.cat([numbers[low:high], places + start], dim=1).gather(1, order)
+            best[low:high] = merged
+        start += len(block)
+    return numbers.masked_fill(best == -torch.inf, -1)

@@ -1,0 +1,136 @@
+"""A recipe: all that decides a training run, read from TOML, saved inside the model.
+
+Values that the paper does not give, or that small sets need otherwise, were chosen on dev queries (see the recipes).
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt, ValidationError
+
+from repconc.config import EncoderSettings, Settings
+from repconc.errors import RepconcError
+
+Method = Literal["repconc", "jpq", "opq", "pq", "dense"]
+Negatives = Literal["in-batch", "static", "refreshed", "dynamic"]
+
+
+class Phase(Settings):
+    """What every phase of training has."""
+
+    epochs: float = Field(default=20, gt=0)
+    """Passes over all pairs of a query and a relevant document."""
+    batch: PositiveInt = 1024
+    """Pairs a step, over all processes."""
+    encoder_rate: float = Field(default=1e-3, gt=0)
+    codebook_rate: float = Field(default=1e-3, gt=0)
+    warmup: float = Field(default=0.1, ge=0, le=1)
+    """Share of the steps in which the rates rise; then they fall to zero, in a straight line."""
+    decay: float = Field(default=0.01, ge=0)
+    clip: float | None = Field(default=1.0, gt=0)
+    """Longest gradient of all parameters together; longer ones are scaled down."""
+    evaluations: PositiveInt = 8
+    """How often dev queries are measured; the best checkpoint stays."""
+
+
+class DensePhase(Phase):
+    """Training without quantization, by what its negatives are.
+
+    in-batch: RepBERT; static: STAR; refreshed: ANCE; dynamic over a fixed document index: ADORE.
+    """
+
+    negatives: Negatives = "static"
+    hard: int = Field(default=1, ge=0)
+    """Hard negatives a pair, drawn anew in each epoch from the top `depth`."""
+    depth: PositiveInt = 200
+    refresh: PositiveInt = 200
+    """Steps between two searches for negatives, where they are refreshed."""
+
+
+class StageOne(Phase):
+    """Ranking over quantized documents, clustering, and the constraint of uniform use."""
+
+    hard: int = Field(default=1, ge=0)
+    depth: PositiveInt = 200
+    weight: float | None = Field(default=None, ge=0)
+    """The lambda of the clustering loss; None: the paper's table by M."""
+    constraint: bool = True
+    epsilon: float = Field(default=0.003, gt=0)
+    iterations: PositiveInt = 100
+
+
+class StageTwo(Phase):
+    """Dynamic hard negatives over fixed codes."""
+
+    batch: PositiveInt = 128
+    epochs: float = Field(default=5, gt=0)
+    encoder_rate: float = Field(default=2e-4, gt=0)
+    codebook_rate: float = Field(default=2e-4, gt=0)
+    depth: PositiveInt = 200
+    """Irrelevant documents a query, searched at every step."""
+    loss: Literal["softmax", "lambda"] | None = None
+    """None: lambda where M <= 4, softmax elsewhere."""
+
+
+class Quantizer(Settings):
+    """The size of a code, and its warm-up by OPQ."""
+
+    bytes: PositiveInt = 16
+    codewords: int = Field(default=256, ge=1, le=256)
+    sample: PositiveInt = 65536
+    """Document vectors that OPQ learns from; all where there are fewer."""
+    turns: PositiveInt = 50
+
+
+class Recipe(Settings):
+    """One training run."""
+
+    method: Method = "repconc"
+    train: Literal["all", "heads"] = "all"
+    shared: bool = True
+    """Queries and documents share one encoder until stage 2. Heads are always one for each side."""
+    frozen_layers: int = Field(default=0, ge=0)
+    """Transformer layers from below that do not learn, and the embeddings with them."""
+    scale: float | None = Field(default=None, gt=0)
+    """What scores are multiplied by in the loss; None: 20 for vectors of length 1, else 1."""
+    chunk: PositiveInt = 64
+    """Texts that go through a transformer at a time; it changes memory, not the result."""
+    validation_split: str = "dev"
+    validation_documents: PositiveInt | None = None
+    """How many documents dev queries search while an encoder learns; None: all. Stage 2 always searches all."""
+    seed: int = Field(default=0, ge=0)
+    encoder: EncoderSettings = EncoderSettings()
+    dense: tuple[DensePhase, ...] = (DensePhase(),)
+    """Empty: the encoder is trained already."""
+    quantizer: Quantizer = Quantizer()
+    stage_one: StageOne = StageOne()
+    stage_two: StageTwo = StageTwo()
+
+
+LAMBDAS = {4: 0.3, 8: 0.2, 12: 0.1, 16: 0.07, 24: 0.05, 32: 0.05, 48: 0.05}
+
+
+def paper_weight(blocks: int) -> float:
+    """The paper's lambda by M; between its sizes that of the nearest in log M."""
+    import math
+
+    return LAMBDAS[min(LAMBDAS, key=lambda known: abs(math.log(known / blocks)))]
+
+
+def read_recipe(path: Path) -> dict[str, Any]:
+    """The values that a TOML file sets; those that it does not set keep their defaults."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RepconcError(f"{path} is not a TOML file: {error}.") from error
+
+
+def make_recipe(values: dict[str, Any], source: str = "The recipe") -> Recipe:
+    """Check the values of a recipe."""
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise RepconcError(f"{source}: {field} is not allowed so ({first['msg']}).") from error

@@ -1,0 +1,48 @@
+"""Stage 1: encoders and codebooks learn together (paper, sections 3.2 to 3.4).
+
+L = L_r + lambda L_m, over documents that are coded under the constraint of uniform use. Scores carry a scale s, so the
+clustering loss carries it too: lambda keeps its meaning when vectors have length 1.
+"""
+
+import torch
+from torch import Tensor
+
+from repconc.losses.clustering import clustering
+from repconc.losses.ranking import ranking
+from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.training.ranks import Ranks
+from repconc.training.statistics import use_of
+from repconc.training.step import LossOf, Rows
+
+
+class StageOneLoss:
+    """The loss of stage 1; it remembers the last batch's codes, so that their balance can be logged."""
+
+    def __init__(
+        self, quantizer: ProductQuantizer, constraint: Constraint | None, weight: float, scale: float, ranks: Ranks
+    ) -> None:
+        self.quantizer, self.constraint = quantizer, constraint
+        self.weight, self.scale, self.ranks = weight, scale, ranks
+
+    def __call__(self, queries: Tensor, documents: Tensor, rows: Rows) -> dict[str, Tensor]:
+        quantizer, own = self.quantizer, rows.own
+        codes = self.ranks.gather(quantizer.assign(documents[own], self.constraint))  # [N, M] Sinkhorn over all ranks
+        quantized = quantizer.straight_through(documents, codes)  # [N, D]
+        ranked = ranking(queries, quantized, rows.positives, rows.masked, self.scale)
+        clustered = clustering(documents[own], quantizer.decode(codes[own]))
+        self.last = documents.detach(), codes
+        return {
+            "ranking": rows.query_share * ranked,
+            "clustering": rows.document_share * self.weight * self.scale * clustered,
+        }
+
+    def balance(self) -> dict[str, float]:
+        """How evenly the last batch used the codewords: as it was coded, and as the nearest codewords would be."""
+        documents, codes = self.last
+        nearest = self.quantizer.assign(documents, None)
+        K = self.quantizer.codebooks.shape[1]
+        return {
+            f"{name} ({how})": value
+            for how, chosen in (("batch", codes), ("nearest", nearest))
+            for name, value in use_of(chosen.cpu().numpy(), K).items()
+        }

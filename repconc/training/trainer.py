@@ -1,0 +1,281 @@
+"""The phases of training, each resumable by itself: dense, warm-up, mining, stage 1, coding, stage 2.
+
+A phase that is finished has left a file in the folder; run again, it reads the file instead of working. So a run that
+was killed anywhere goes through the same phases in the same order, quickly up to the place where it was, and on.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file, save
+from torch import Tensor
+
+from repconc.codec import Codec
+from repconc.errors import RepconcError
+from repconc.evaluation.measures import evaluate
+from repconc.files import atomic_write
+from repconc.indexes.codes import CodeIndex
+from repconc.indexes.flat import FlatIndex
+from repconc.models.dual import DualEncoder
+from repconc.quantization.opq import train_opq
+from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.training.dense import dense_loss
+from repconc.training.embedding import embed_all
+from repconc.training.examples import Batch, Batches, Examples
+from repconc.training.loop import Line, Observer, State, Task, fit
+from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
+from repconc.training.ranks import Ranks
+from repconc.training.recipe import DensePhase, Recipe, StageOne, StageTwo, paper_weight
+from repconc.training.stage_one import StageOneLoss
+from repconc.training.stage_two import search_and_rank
+from repconc.training.statistics import twins_of, use_of
+from repconc.training.step import LossOf, contrast
+
+DOCUMENTS_AT_A_TIME = 1 << 16
+NORMALIZED_SCALE = 20.0
+
+
+class Trainer:
+    """A model on its way through the phases."""
+
+    quantizer: ProductQuantizer
+    codes: np.ndarray  # [N, M] of all documents, fixed from coding on
+    coding: Codec  # what they were coded with
+
+    def __init__(
+        self,
+        model: DualEncoder,
+        examples: Examples,
+        recipe: Recipe,
+        folder: Path,
+        ranks: Ranks | None = None,
+        observe: Observer = lambda line: None,
+    ) -> None:
+        self.model, self.examples, self.recipe, self.folder = model, examples, recipe, folder
+        self.ranks, self.observe = ranks or Ranks(), observe
+        self.scale = recipe.scale or (NORMALIZED_SCALE if model.is_normalized else 1.0)
+        self.history: list[Line] = []
+        self.save_every = 120.0
+        # Chunks save the memory of a transformer's activations; a head or a static encoder has next to none.
+        self.chunk = recipe.chunk if model.has_layers else 1 << 30
+
+    # Phases, in the order in which they come
+
+    def dense(self, phase: DensePhase, name: str) -> State:
+        """Train the encoders without a quantizer."""
+        if phase.negatives == "dynamic":
+            self.model.separate_queries()
+            vectors = self.embed_documents(np.arange(len(self.examples.documents)))
+            index = FlatIndex(self.examples.document_ids, [vectors.cpu().numpy()])
+            return self._search_fixed(
+                phase, name, FixedVectors(vectors), lambda: self._measure(index.search), by_lambda=False
+            )
+        return self._contrast(phase, name, dense_loss(self.scale), self._dense_validation, negatives=phase.negatives)
+
+    def warm_up(self, rotate: bool = True) -> None:
+        """OPQ on the document vectors, or on a sample of them; the rotation becomes a part of the text model."""
+        quantizer, path = self.recipe.quantizer, self.folder / "warmup.safetensors"
+        if not path.exists():
+            N = len(self.examples.documents)
+            if quantizer.codewords > N:
+                raise RepconcError(
+                    f"There are {N} documents for {quantizer.codewords} codewords; "
+                    "give more documents, or fewer codewords (quantizer.codewords in the recipe)."
+                )
+            sample = np.random.default_rng(self.recipe.seed).permutation(N)[: quantizer.sample]
+            vectors = self.embed_documents(np.sort(sample)).cpu().numpy()
+            progress = self._progress("warm-up")
+            codec = train_opq(
+                vectors,
+                quantizer.bytes,
+                quantizer.codewords,
+                rotate=rotate,
+                turns=quantizer.turns,
+                seed=self.recipe.seed,
+                progress=progress,
+            )
+            arrays = {"codebooks": codec.codebooks} | ({"rotation": codec.rotation} if rotate else {})
+            self._write(path, save(arrays))
+        arrays = load_file(path)
+        if "rotation" in arrays:
+            self.model.rotate(arrays["rotation"])
+        codec = Codec(arrays["codebooks"], self.model.dimension)
+        self.quantizer = ProductQuantizer.from_codec(codec).to(self.model.device)
+
+    def stage_one(self) -> State:
+        """Encoders and codebooks together, with static hard negatives that the warmed-up model retrieves."""
+        settings, quantizer = self.recipe.stage_one, self.quantizer
+        M, K, _ = quantizer.codebooks.shape
+        smallest = len(self.examples.pairs) // -(-len(self.examples.pairs) // settings.batch) * (1 + settings.hard)
+        if settings.constraint and smallest < K:
+            raise RepconcError(
+                f"A batch of stage 1 has {smallest} documents for {K} codewords, so they cannot be in equal use: "
+                "raise stage_one.batch or stage_one.hard, lower quantizer.codewords, or set constraint = false."
+            )
+        constraint = Constraint(settings.epsilon, settings.iterations, self.ranks.collectives)
+        weight = paper_weight(M) if settings.weight is None else settings.weight
+        loss = StageOneLoss(quantizer, constraint if settings.constraint else None, weight, self.scale, self.ranks)
+        return self._contrast(
+            settings, "stage-1", loss, self._quantized_validation, negatives="static", loss_with_codes=loss
+        )
+
+    def code(self) -> None:
+        """Code all documents with their nearest codewords; from here on documents are fixed."""
+        self.coding = self.quantizer.to_codec()
+        path = self.folder / "codes.safetensors"
+        if not path.exists():
+            self._write(path, save({"codes": self._encode(np.arange(len(self.examples.documents)), "coding")}))
+        self.codes = load_file(path)["codes"]
+        use = use_of(self.codes, self.quantizer.codebooks.shape[1]) | twins_of(self.codes)
+        self._note({"phase": "coding", **use})
+
+    def stage_two(self) -> State:
+        """The query side and the codebooks, with dynamic negatives over the fixed codes."""
+        self.model.separate_queries()
+        settings = self.recipe.stage_two
+        codes = torch.from_numpy(self.codes).to(self.model.device)
+
+        def validate() -> dict[str, float]:
+            return self._measure(CodeIndex(self.examples.document_ids, self.codes, self.quantizer.to_codec()).search)
+
+        by_lambda = settings.loss == "lambda" or (settings.loss is None and self.codes.shape[1] <= 4)
+        return self._search_fixed(settings, "stage-2", FixedCodes(self.quantizer, codes), validate, by_lambda=by_lambda)
+
+    # What they are made of
+
+    def _contrast(
+        self,
+        settings: DensePhase | StageOne,
+        name: str,
+        loss: LossOf,
+        validate: Callable[[], dict[str, float]],
+        *,
+        negatives: str,
+        loss_with_codes: StageOneLoss | None = None,
+    ) -> State:
+        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed)
+        every = settings.refresh if isinstance(settings, DensePhase) and negatives == "refreshed" else batches.steps
+        mined: dict[int, np.ndarray | None] = {}
+
+        def backward(step: int) -> dict[str, float]:
+            turn = step // every
+            if turn not in mined:
+                mined.clear()
+                file = self.folder / f"{name}-negatives-{turn}.safetensors"
+                mined[turn] = None if negatives == "in-batch" else self._mine(settings.depth, file)
+            batch = self._own(batches.at(step, mined[turn], settings.hard))
+            return contrast(self.model, self.examples, batch, loss, self.ranks, self.chunk)
+
+        quantizer = {"codebooks": self.quantizer.codebooks} if loss_with_codes else {}
+        balance = loss_with_codes.balance if loss_with_codes else dict
+        task = Task(name, batches.steps, self.model.trainable(), quantizer, backward, validate, balance)
+        return self._fit(task, settings)
+
+    def _search_fixed(
+        self,
+        settings: DensePhase | StageTwo,
+        name: str,
+        documents: FixedDocuments,
+        validate: Callable[[], dict[str, float]],
+        *,
+        by_lambda: bool,
+    ) -> State:
+        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed)
+
+        def backward(step: int) -> dict[str, float]:
+            return search_and_rank(
+                self.model,
+                self.examples,
+                self._own(batches.at(step)),
+                documents,
+                depth=settings.depth,
+                scale=self.scale,
+                by_lambda=by_lambda,
+                ranks=self.ranks,
+                chunk=self.chunk,
+            )
+
+        codebooks = {"codebooks": documents.quantizer.codebooks} if isinstance(documents, FixedCodes) else {}
+        return self._fit(
+            Task(name, batches.steps, self.model.trainable(["query"]), codebooks, backward, validate), settings
+        )
+
+    def _fit(self, task: Task, settings: DensePhase | StageOne | StageTwo) -> State:
+        path = self.folder / f"{task.name}.safetensors"
+        state = fit(task, settings, path, self.ranks, self._note, self.save_every)
+        self.ranks.wait()
+        return state
+
+    def _own(self, batch: Batch) -> Batch:
+        """This rank's part of a batch: its queries, their positives and its share of the hard negatives."""
+        B, share = len(batch.queries), self.ranks.share_of
+        documents = np.concatenate([share(batch.documents[:B]), share(batch.documents[B:])])
+        return Batch(share(batch.queries), documents)
+
+    def _mine(self, depth: int, file: Path) -> np.ndarray:
+        """[Q, n]: the top irrelevant documents of all training queries under the model as it is."""
+        if not file.exists():
+            numbers = self.ranks.share_of(np.arange(len(self.examples.queries)))
+            queries = embed_all(self.model, "query", self.examples.queries, np.arange(len(self.examples.queries)))
+            relevant = [self.examples.relevant[number] for number in numbers.tolist()]
+            found = top_irrelevant(queries[torch.from_numpy(numbers)], self._searchable(), relevant, depth)
+            self._write(file, save({"negatives": self.ranks.gather(found).int().cpu().numpy()}))
+        self.ranks.wait()
+        return load_file(file)["negatives"]
+
+    def _searchable(self) -> Searchable:
+        """All documents as the model now sees them: quantized from the warm-up on."""
+        everything = np.arange(len(self.examples.documents))
+        if not hasattr(self, "quantizer"):
+            return Passing(self.embed_documents, len(everything))
+        codes = torch.from_numpy(self._encode(everything, "mining")).to(self.model.device)
+        return FixedCodes(self.quantizer, codes)
+
+    def embed_documents(self, numbers: np.ndarray) -> Tensor:
+        """[n, D], each rank doing its share."""
+        own = embed_all(self.model, "document", self.examples.documents, self.ranks.share_of(numbers))
+        return self.ranks.gather(own)
+
+    def _encode(self, numbers: np.ndarray, label: str) -> np.ndarray:
+        """[n, M] uint8, by the nearest codewords."""
+        codec, progress = self.quantizer.to_codec(), self._progress(label)
+        parts = []
+        for start in range(0, len(numbers), DOCUMENTS_AT_A_TIME):
+            part = numbers[start : start + DOCUMENTS_AT_A_TIME]
+            parts.append(codec.encode(self.embed_documents(part).cpu().numpy()))
+            progress(start + len(part), len(numbers))
+        return np.concatenate(parts)
+
+    def _dense_validation(self) -> dict[str, float]:
+        numbers = self.examples.validation.documents
+        vectors = self.embed_documents(numbers).cpu().numpy()
+        return self._measure(FlatIndex([self.examples.document_ids[n] for n in numbers], [vectors]).search)
+
+    def _quantized_validation(self) -> dict[str, float]:
+        numbers = self.examples.validation.documents
+        codes = self._encode(numbers, "validation")
+        ids = [self.examples.document_ids[number] for number in numbers]
+        return self._measure(CodeIndex(ids, codes, self.quantizer.to_codec()).search)
+
+    def _measure(self, search: Callable) -> dict[str, float]:  # type: ignore[type-arg]
+        validation = self.examples.validation
+        queries = embed_all(self.model, "query", validation.queries, np.arange(len(validation.queries)))
+        hits = search(queries.cpu().numpy(), 10)
+        run = dict(zip(validation.query_ids, hits, strict=True))
+        return evaluate(run, validation.qrels, ["MRR@10"], validation.relevance).means
+
+    def _progress(self, phase: str) -> Callable[[int, int], None]:
+        return lambda done, total: self.observe({"phase": phase, "step": done, "steps": total})
+
+    def _note(self, line: Line) -> None:
+        self.history.append(line)
+        self.observe(line)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """The first rank writes for all."""
+        if self.ranks.is_first:
+            with atomic_write(path) as file:
+                file.write(content)
+        self.ranks.wait()
