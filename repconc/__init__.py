@@ -14,17 +14,20 @@ _HOMES = {
     "Hit": "repconc.records",
     "Query": "repconc.records",
     "RepconcError": "repconc.errors",
+    "RepconcModel": "repconc.models.repconc",
     "RetrievalDataset": "repconc.data.dataset",
     "Searcher": "repconc.search",
     "Vectors": "repconc.vectors",
     "encode_corpus": "repconc.models.encoding",
     "evaluate": "repconc.evaluation.measures",
     "load_dataset": "repconc.data.load",
+    "make_recipe": "repconc.training.recipe",
     "read_run": "repconc.evaluation.runs",
+    "train": "repconc.training.pipeline",
     "write_run": "repconc.evaluation.runs",
 }
 
-__all__ = [  # noqa: RUF022 (the reader's order: data, encoders, search, evaluation)
+__all__ = [  # noqa: RUF022 (the reader's order: data, encoders, training, search, evaluation)
     "load_dataset",
     "RetrievalDataset",
     "Document",
@@ -32,6 +35,9 @@ __all__ = [  # noqa: RUF022 (the reader's order: data, encoders, search, evaluat
     "Encoder",
     "encode_corpus",
     "Vectors",
+    "train",
+    "make_recipe",
+    "RepconcModel",
     "Searcher",
     "Hit",
     "evaluate",
@@ -48,8 +54,11 @@ if TYPE_CHECKING:
     from repconc.evaluation.runs import read_run, write_run
     from repconc.models.encoder import Encoder
     from repconc.models.encoding import encode_corpus
+    from repconc.models.repconc import RepconcModel
     from repconc.records import Document, Hit, Query
     from repconc.search import Searcher
+    from repconc.training.pipeline import train
+    from repconc.training.recipe import make_recipe
     from repconc.vectors import Vectors
 
 

@@ -23,8 +23,9 @@ MAY_IMPORT = {
     "quantization": {"codec", "errors"},
     "data": BASE,
     "evaluation": BASE,
-    "indexes": BASE,
-    "models": BASE | {"data"},
+    "indexes": BASE | {"codec"},
+    "models": BASE | {"data", "codec"},
+    "training": BASE | {"codec", "quantization", "models", "losses", "indexes", "data", "evaluation"},
     "search": BASE | {"indexes", "models"},
     "baselines": BASE | {"models", "data", "indexes", "evaluation", "search"},
 }

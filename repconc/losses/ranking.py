@@ -37,7 +37,8 @@ def mask_of(document_ids: Tensor, relevant: list[Tensor]) -> Tensor:
     first_row = torch.full_like(known, len(rows)).scatter_reduce_(0, column, rows, reduce="amin")
     repeated = first_row[column] != rows  # [N]
     owners = torch.repeat_interleave(
-        torch.arange(len(relevant), device=rows.device), torch.tensor([len(ids) for ids in relevant], device=rows.device)
+        torch.arange(len(relevant), device=rows.device),
+        torch.tensor([len(ids) for ids in relevant], device=rows.device),
     )
     wanted = torch.cat(relevant)
     place = torch.searchsorted(known, wanted).clamp_max(len(known) - 1)

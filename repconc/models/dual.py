@@ -26,7 +26,7 @@ class DualEncoder(nn.Module):
 
     def __init__(self, text: SentenceTransformer, trunk: int = 0) -> None:
         super().__init__()
-        self.text = text
+        self.text = text.eval()  # no dropout: a step is a pure function of weights and batch
         self.trunk = trunk
 
     @classmethod
@@ -138,4 +138,3 @@ def _is_normalized(modules: list[nn.Module]) -> bool:
     """Whether vectors leave these modules with length 1; a rotation keeps it."""
     kinds = [module for module in modules if not (isinstance(module, Dense) and not module.linear.weight.requires_grad)]
     return bool(kinds) and isinstance(kinds[-1], Normalize)
-

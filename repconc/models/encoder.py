@@ -10,6 +10,8 @@ import numpy as np
 
 from repconc.config import EncoderSettings, Pooling
 from repconc.errors import RepconcError, first_line, import_extra
+from repconc.files import read_model
+from repconc.models.manifest import MANIFEST, ModelManifest
 from repconc.models.named import NAMES, folder_of_named
 from repconc.packages import Progress
 
@@ -29,7 +31,7 @@ class Encoder:
             settings = EncoderSettings(documents=settings) if settings else EncoderSettings()
         # Folders are kept with their whole path, so that what was encoded here can be searched from elsewhere.
         names = {side: _whole_path(getattr(settings, side)) for side in ("documents", "queries")}
-        self.settings = settings.model_copy(update=names)
+        self.settings = settings = settings.model_copy(update=_trained_limits(settings) | names)
         self._documents = _load(self.settings.documents, settings.pooling, device, progress)
         other = self.settings.queries
         self._queries = _load(other, settings.pooling, device, progress) if other else self._documents
@@ -69,9 +71,7 @@ class Encoder:
         """What the side's first module reads, exactly as `embed` hands it over."""
         limit = self.settings.query_tokens if side == "query" else self.settings.document_tokens
         with _TokenLimit(self.side(side), side, limit):
-            features: dict[str, Any] = self.side(side).preprocess(
-                list(texts), prompt=self.prompts.get(side), task=side
-            )
+            features: dict[str, Any] = self.side(side).preprocess(list(texts), prompt=self.prompts.get(side), task=side)
         return features
 
     def embed_documents(self, texts: Sequence[str], batch_size: int = 64) -> np.ndarray:
@@ -168,6 +168,15 @@ def _check_length(model: "SentenceTransformer", route: str, tokens: int | None) 
 
 def _whole_path(name: str | None) -> str | None:
     return str(Path(name).resolve()) if name and name not in NAMES and Path(name).is_dir() else name
+
+
+def _trained_limits(settings: EncoderSettings) -> dict[str, int | None]:
+    """A model that was trained here with a longest text keeps it, unless another one is asked for."""
+    path = Path(settings.documents) / MANIFEST
+    if not path.exists():
+        return {}
+    manifest = read_model(path, ModelManifest)
+    return {name: getattr(settings, name) or getattr(manifest, name) for name in ("document_tokens", "query_tokens")}
 
 
 def _load(name: str, pooling: Pooling | None, device: str | None, progress: Progress | None) -> "SentenceTransformer":

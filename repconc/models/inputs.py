@@ -4,7 +4,7 @@ Tokens go through the encoder's own `preprocess`, so that training sees what `en
 cut, the same marks.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -75,17 +75,23 @@ class Texts:
 
 
 class CachedVectors:
-    """Vectors of a frozen trunk: what heads are trained on."""
+    """Vectors of a frozen trunk, which heads are trained on; blocks [n, D] may be memory maps."""
 
-    def __init__(self, vectors: np.ndarray) -> None:
-        self._vectors = vectors  # [N, D], may be a memory map
-        self.lengths = np.ones(len(vectors), dtype=np.int64)
+    def __init__(self, blocks: Sequence[np.ndarray]) -> None:
+        self._blocks = blocks
+        self._ends = np.cumsum([len(block) for block in blocks])
+        self.lengths = np.ones(len(self), dtype=np.int64)
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return int(self._ends[-1])
 
     def features(self, numbers: np.ndarray, device: torch.device) -> dict[str, Any]:
-        rows = np.ascontiguousarray(self._vectors[numbers], dtype=np.float32)
+        rows = np.empty((len(numbers), self._blocks[0].shape[1]), np.float32)
+        homes = np.searchsorted(self._ends, numbers, side="right")
+        for home in np.unique(homes):
+            here = homes == home
+            block = self._blocks[home]
+            rows[here] = block[numbers[here] - (self._ends[home] - len(block))]
         return {"sentence_embedding": torch.from_numpy(rows).to(device)}
 
 

@@ -38,7 +38,9 @@ def embed(model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, c
 def embed_all(model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, chunk: int = 4096) -> Tensor:
     """Vectors of many texts [n, D], without a graph."""
     chunks = list(_chunks(inputs.lengths[numbers], chunk))
-    return _without_graph(lambda places: model.embed(side, inputs.features(numbers[places], model.device)), chunks, model)
+    return _without_graph(
+        lambda places: model.embed(side, inputs.features(numbers[places], model.device)), chunks, model
+    )
 
 
 @torch.no_grad()

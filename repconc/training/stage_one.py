@@ -4,7 +4,6 @@ L = L_r + lambda L_m, over documents that are coded under the constraint of unif
 clustering loss carries it too: lambda keeps its meaning when vectors have length 1.
 """
 
-import torch
 from torch import Tensor
 
 from repconc.losses.clustering import clustering
@@ -12,7 +11,7 @@ from repconc.losses.ranking import ranking
 from repconc.quantization.product import Constraint, ProductQuantizer
 from repconc.training.ranks import Ranks
 from repconc.training.statistics import use_of
-from repconc.training.step import LossOf, Rows
+from repconc.training.step import Rows
 
 
 class StageOneLoss:

@@ -43,7 +43,8 @@ def contrast(
     everyone = ranks.gather(documents).requires_grad_()
     parts = loss_of(queries, everyone, rows)
     torch.stack(list(parts.values())).sum().backward()
-    assert queries.grad is not None and everyone.grad is not None
+    assert queries.grad is not None
+    assert everyone.grad is not None
     push_queries(queries.grad)
     push_documents(ranks.sum(everyone.grad)[rows.own])
     return {name: ranks.total(float(part.detach())) for name, part in parts.items()}

@@ -96,8 +96,8 @@ class Trainer:
                 seed=self.recipe.seed,
                 progress=progress,
             )
-            arrays = {"codebooks": codec.codebooks} | ({"rotation": codec.rotation} if rotate else {})
-            self._write(path, save(arrays))
+            rotation = {} if codec.rotation is None else {"rotation": codec.rotation}
+            self._write(path, save({"codebooks": codec.codebooks} | rotation))
         arrays = load_file(path)
         if "rotation" in arrays:
             self.model.rotate(arrays["rotation"])
@@ -121,8 +121,8 @@ class Trainer:
             settings, "stage-1", loss, self._quantized_validation, negatives="static", loss_with_codes=loss
         )
 
-    def code(self) -> None:
-        """Code all documents with their nearest codewords; from here on documents are fixed."""
+    def code(self) -> dict[str, float]:
+        """Code all documents with their nearest codewords; from here on they are fixed. Gives the use of the codes."""
         self.coding = self.quantizer.to_codec()
         path = self.folder / "codes.safetensors"
         if not path.exists():
@@ -130,6 +130,7 @@ class Trainer:
         self.codes = load_file(path)["codes"]
         use = use_of(self.codes, self.quantizer.codebooks.shape[1]) | twins_of(self.codes)
         self._note({"phase": "coding", **use})
+        return use
 
     def stage_two(self) -> State:
         """The query side and the codebooks, with dynamic negatives over the fixed codes."""

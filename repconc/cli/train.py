@@ -1,0 +1,85 @@
+"""`repconc train`: encoders and quantizer, from a labelled set."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from repconc.cli.options import Dataset, Quiet, remark
+from repconc.cli.view import TrainingView
+from repconc.errors import RepconcError
+
+Method = Literal["repconc", "jpq", "opq", "pq", "dense"]
+
+
+def train(
+    dataset: Dataset,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
+    encoder: Annotated[
+        str | None, typer.Option(help="minilm, static, a folder or a name on the hub. [default: the recipe's, minilm]")
+    ] = None,
+    bytes: Annotated[int | None, typer.Option(min=1, help="Bytes a document. [default: the recipe's, 16]")] = None,
+    method: Annotated[Method | None, typer.Option(help="[default: the recipe's, repconc]")] = None,
+    what: Annotated[
+        Literal["all", "heads"] | None,
+        typer.Option(
+            "--train", help="The whole encoders, or a linear map behind frozen ones. [default: the recipe's, all]"
+        ),
+    ] = None,
+    trained: Annotated[bool, typer.Option("--trained", help="The encoder is trained already: no dense phase.")] = False,
+    recipe: Annotated[Path | None, typer.Option(help="A TOML file; see recipes/.")] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="For heads: what `repconc encode` made of this data set.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps. [default: the best there is]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="[default: the recipe's, 0]")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what was interrupted, whatever the other options say.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Dense training, warm-up, stage 1, coding, stage 2. Killed at any point, the same command goes on.
+
+    Example: repconc train hotpotqa -o model/ --encoder static --bytes 16 --recipe recipes/static.toml
+    """
+    from repconc.data.load import load_dataset
+    from repconc.training.logs import loggers
+    from repconc.training.loop import Observer
+    from repconc.training.pipeline import read_plan
+    from repconc.training.pipeline import train as run
+    from repconc.training.ranks import Ranks
+    from repconc.training.recipe import make_recipe, read_recipe
+
+    if resume:
+        chosen = read_plan(output).recipe
+    else:
+        values = read_recipe(recipe) if recipe else {}
+        _set(values, "encoder", "documents", encoder)
+        _set(values, "quantizer", "bytes", bytes)
+        values |= {
+            name: value for name, value in (("method", method), ("train", what), ("seed", seed)) if value is not None
+        }
+        if trained:
+            values["dense"] = []
+        chosen = make_recipe(values, str(recipe or "The options"))
+    if chosen.method == "dense" and not chosen.dense:
+        raise RepconcError("Method dense without a dense phase trains nothing; leave out --trained.")
+    loaded = load_dataset(dataset)
+    first = Ranks().is_first
+    with TrainingView(quiet or not first) as view:
+        observers: list[Observer] = [view, *(loggers(Path("runs") / output.name) if first else [])]
+
+        def observe(line: dict[str, Any]) -> None:
+            for observer in observers:
+                observer(line)
+
+        model = run(loaded, output, chosen, device=device, vectors=vectors, observe=observe)
+    if first:
+        remark(json.dumps(model.manifest.figures, indent=2), quiet)
+        typer.echo(output)
+
+
+def _set(values: dict[str, Any], table: str, name: str, value: Any) -> None:
+    if value is not None:
+        values.setdefault(table, {})[name] = value

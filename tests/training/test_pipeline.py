@@ -1,0 +1,149 @@
+"""The whole pipeline on a tiny set: what it leaves, how it resumes, what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from sentence_transformers import SentenceTransformer
+
+from repconc import Encoder, RepconcError, RepconcModel, load_dataset, make_recipe, train
+from repconc.training.pipeline import training_folder
+
+# Dev queries of so small a set say little; the training queries choose the checkpoint, so that each phase moves it.
+FAST = {
+    "validation_split": "train",
+    "dense": [{"epochs": 2, "batch": 16, "depth": 20, "evaluations": 2, "encoder_rate": 0.05}],
+    "quantizer": {"bytes": 4, "codewords": 16, "turns": 5},
+    "stage_one": {"epochs": 3, "batch": 16, "depth": 20, "evaluations": 2, "encoder_rate": 0.05},
+    "stage_two": {"epochs": 2, "batch": 16, "depth": 20, "evaluations": 2, "codebook_rate": 0.01},
+}
+
+
+def recipe(encoder, **changes):
+    return make_recipe(FAST | {"encoder": {"documents": str(encoder)}} | changes)
+
+
+@pytest.mark.parametrize("method", ["repconc", "jpq", "opq", "pq", "dense"])
+def test_a_model_is_made_and_loads_without_us(method, tiny_static, labelled, tmp_path):
+    dataset = load_dataset(labelled)
+    model = train(dataset, tmp_path / "model", recipe(tiny_static, method=method))
+    assert not training_folder(tmp_path / "model").exists()
+    plain = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    texts = ["the river of gold", "king and queen"]
+    assert np.array_equal(plain.encode_document(texts), model.encoder.embed_documents(texts))
+    assert np.array_equal(plain.encode_query(texts), model.encoder.embed_queries(texts))
+    if method == "dense":
+        with pytest.raises(RepconcError, match="uncompressed"):
+            model.encode_documents(texts)
+        return
+    codes = model.encode_documents(texts)
+    assert codes.shape == (2, 4) and codes.dtype == np.uint8
+    moved = not np.array_equal(model.coding.codebooks, model.scoring.codebooks)
+    assert moved == (method in {"repconc", "jpq"}), "only stage 2 moves the scoring codebooks"
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "4 bytes a document, 16x less" in card and "collision" in card
+
+
+def test_a_saved_model_is_an_encoder_to_train_on(tiny_static, labelled, tmp_path):
+    dataset = load_dataset(labelled)
+    dense = train(dataset, tmp_path / "dense", recipe(tiny_static, method="dense"))
+    model = train(dataset, tmp_path / "model", recipe(tmp_path / "dense", dense=[], method="opq"))
+    documents = [document.full_text for document in dataset.documents]
+    before, after = dense.encoder.embed_documents(documents), model.encoder.embed_documents(documents)
+    assert np.allclose(before @ before.T, after @ after.T, atol=1e-5), "a rotation keeps inner products"
+
+
+def test_heads_learn_behind_a_frozen_encoder(tiny_bert, labelled, tmp_path):
+    dataset = load_dataset(labelled)
+    model = train(dataset, tmp_path / "model", recipe(tiny_bert, train="heads", dense=[FAST["dense"][0] | {"encoder_rate": 0.003}]))
+    saved = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    frozen = Encoder(str(tiny_bert)).side("document")
+    inside = saved[0].sub_modules["document"]
+    for name, weight in frozen[0].state_dict().items():
+        assert np.array_equal(weight, inside[0].state_dict()[name])
+    heads = [saved[0].sub_modules[side][3].linear.weight.detach().numpy() for side in ("query", "document")]
+    assert all(np.abs(head - np.eye(32)).max() > 1e-3 for head in heads)
+    assert not np.array_equal(*heads), "one map on each side"
+    size = sum(file.stat().st_size for file in (tmp_path / "model").rglob("*.safetensors"))
+    once = sum(file.stat().st_size for file in tiny_bert.rglob("*.safetensors"))
+    assert size < 2 * once, "the frozen encoder is saved once"
+    assert model.manifest.bytes == 4
+
+
+COMMAND = """
+import sys
+from repconc import load_dataset, make_recipe, train
+from repconc.training.trainer import Trainer
+import json
+Trainer.save_every = 0.0
+train(load_dataset(sys.argv[1]), sys.argv[2], make_recipe(json.loads(sys.argv[3])))
+"""
+
+
+def test_killed_at_random_points_it_ends_with_the_same_model(tiny_static, labelled, tmp_path):
+    values = FAST | {"encoder": {"documents": str(tiny_static)}}
+    unbroken = train(load_dataset(labelled), tmp_path / "unbroken", make_recipe(values))
+    command = [sys.executable, "-c", COMMAND, str(labelled), str(tmp_path / "killed"), json.dumps(values)]
+    folder, kills = training_folder(tmp_path / "killed"), 0
+    random = np.random.default_rng(0)
+    files_to_wait_for = ["dense-1.safetensors", "stage-1.safetensors", "codes.safetensors", "stage-2.safetensors"]
+    for name in files_to_wait_for:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not (folder / name).exists():
+            time.sleep(0.002)
+        time.sleep(random.uniform(0, 0.03))
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+    if not (tmp_path / "killed").exists():
+        subprocess.run(command, check=True)
+    assert kills >= 3
+    files = sorted(path.relative_to(tmp_path / "unbroken") for path in (tmp_path / "unbroken").rglob("*.safetensors"))
+    for file in files:
+        one, other = load_file(tmp_path / "unbroken" / file), load_file(tmp_path / "killed" / file)
+        assert all(np.array_equal(one[name], other[name]) for name in one), file
+    assert RepconcModel.load(tmp_path / "killed").manifest.figures == unbroken.manifest.figures
+
+
+class TestBadInput:
+    def test_fewer_documents_than_codewords(self, tiny_static, labelled, tmp_path):
+        big = recipe(tiny_static, quantizer={"bytes": 4, "codewords": 256})
+        with pytest.raises(RepconcError, match="240 documents for 256 codewords"):
+            train(load_dataset(labelled), tmp_path / "model", big)
+        assert not (tmp_path / "model").exists()
+
+    def test_a_batch_with_fewer_documents_than_codewords(self, tiny_static, labelled, tmp_path):
+        small = recipe(tiny_static, stage_one={"batch": 4, "hard": 1})
+        with pytest.raises(RepconcError, match="8 documents for 16 codewords"):
+            train(load_dataset(labelled), tmp_path / "model", small)
+
+    def test_no_training_split(self, tiny_static, beir, tmp_path):
+        with pytest.raises(RepconcError, match="no split 'train'"):
+            train(load_dataset(beir()), tmp_path / "model", recipe(tiny_static))
+        assert not training_folder(tmp_path / "model").exists()
+
+    def test_another_recipe_does_not_go_on(self, tiny_static, labelled, tmp_path):
+        with pytest.raises(RepconcError, match="256 codewords"):
+            train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static, quantizer={"codewords": 256}))
+        with pytest.raises(RepconcError, match="another recipe"):
+            train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static))
+
+    def test_nan(self, tiny_static, labelled, tmp_path):
+        wild = recipe(tiny_static, scale=1e38)
+        with pytest.raises(RepconcError, match=r"not a number at step \d+ of dense-1"):
+            train(load_dataset(labelled), tmp_path / "model", wild)
+        assert not (tmp_path / "model").exists()
+
+    def test_a_model_that_is_there(self, tiny_static, labelled, tmp_path):
+        (tmp_path / "model").mkdir()
+        (tmp_path / "model" / "precious.txt").write_text("mine")
+        with pytest.raises(RepconcError, match="there already"):
+            train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static))
+        assert (tmp_path / "model" / "precious.txt").read_text() == "mine"
