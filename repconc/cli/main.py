@@ -82,3 +82,7 @@ def _sentence(error: Exception) -> str:
 
 def _say(sentence: str) -> None:
     print(f"repconc: {sentence}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

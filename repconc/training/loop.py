@@ -158,8 +158,9 @@ def _resume(path: Path, task: Task, optimizer: torch.optim.Optimizer) -> tuple[S
         for name, parameter in task.parameters.items():
             parameter.data.copy_(tensors[f"weights/{name}"])
             best[name] = tensors[f"best/{name}"].to(parameter.device)
-            moments = ("step", "exp_avg", "exp_avg_sq")
-            optimizer.state[parameter] = {key: tensors[f"{key}/{name}"].to(parameter.device) for key in moments}
+            if f"step/{name}" in tensors:  # a parameter that no loss reads has no moments
+                moments = ("step", "exp_avg", "exp_avg_sq")
+                optimizer.state[parameter] = {key: tensors[f"{key}/{name}"].to(parameter.device) for key in moments}
         return State(**described), best
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise RepconcError(f"The checkpoint {path} is damaged or of another run; remove it to begin again.") from error

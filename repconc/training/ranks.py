@@ -73,9 +73,8 @@ class Ranks:
         if self.count == 1:
             return
         for parameter in parameters:
-            if parameter.grad is None:  # a rank whose last batch is empty still takes part
-                parameter.grad = torch.zeros_like(parameter)
-            dist.all_reduce(parameter.grad)
+            if parameter.grad is not None:  # what no rank's loss reads has none, such as a transformer's pooler
+                dist.all_reduce(parameter.grad)
 
     def wait(self) -> None:
         if self.count > 1:

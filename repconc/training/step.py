@@ -8,6 +8,7 @@ rank is its share of the global mean: (mean over its rows) * (its rows / all row
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +31,13 @@ class Rows(NamedTuple):
 
 LossOf = Callable[[Tensor, Tensor, Rows], dict[str, Tensor]]
 """Queries of this rank [B, D], documents of all ranks [N, D] -> the parts of the loss; their sum is minimised."""
+
+
+def own_part(batch: Batch, ranks: Ranks) -> Batch:
+    """This rank's part of a batch: its queries, their positives and its share of the hard negatives."""
+    B = len(batch.queries)
+    documents = [ranks.share_of(batch.documents[:B]), ranks.share_of(batch.documents[B:])]
+    return Batch(ranks.share_of(batch.queries), np.concatenate(documents))
 
 
 def contrast(

@@ -23,7 +23,7 @@ from repconc.quantization.opq import train_opq
 from repconc.quantization.product import Constraint, ProductQuantizer
 from repconc.training.dense import dense_loss
 from repconc.training.embedding import embed_all
-from repconc.training.examples import Batch, Batches, Examples
+from repconc.training.examples import Batches, Examples
 from repconc.training.loop import Line, Observer, State, Task, fit
 from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
 from repconc.training.ranks import Ranks
@@ -31,7 +31,7 @@ from repconc.training.recipe import DensePhase, Recipe, StageOne, StageTwo, pape
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.stage_two import search_and_rank
 from repconc.training.statistics import twins_of, use_of
-from repconc.training.step import LossOf, contrast
+from repconc.training.step import LossOf, contrast, own_part
 
 DOCUMENTS_AT_A_TIME = 1 << 16
 NORMALIZED_SCALE = 20.0
@@ -166,7 +166,7 @@ class Trainer:
                 mined.clear()
                 file = self.folder / f"{name}-negatives-{turn}.safetensors"
                 mined[turn] = None if negatives == "in-batch" else self._mine(settings.depth, file)
-            batch = self._own(batches.at(step, mined[turn], settings.hard))
+            batch = own_part(batches.at(step, mined[turn], settings.hard), self.ranks)
             return contrast(self.model, self.examples, batch, loss, self.ranks, self.chunk)
 
         quantizer = {"codebooks": self.quantizer.codebooks} if loss_with_codes else {}
@@ -189,7 +189,7 @@ class Trainer:
             return search_and_rank(
                 self.model,
                 self.examples,
-                self._own(batches.at(step)),
+                own_part(batches.at(step), self.ranks),
                 documents,
                 depth=settings.depth,
                 scale=self.scale,
@@ -208,12 +208,6 @@ class Trainer:
         state = fit(task, settings, path, self.ranks, self._note, self.save_every)
         self.ranks.wait()
         return state
-
-    def _own(self, batch: Batch) -> Batch:
-        """This rank's part of a batch: its queries, their positives and its share of the hard negatives."""
-        B, share = len(batch.queries), self.ranks.share_of
-        documents = np.concatenate([share(batch.documents[:B]), share(batch.documents[B:])])
-        return Batch(share(batch.queries), documents)
 
     def _mine(self, depth: int, file: Path) -> np.ndarray:
         """[Q, n]: the top irrelevant documents of all training queries under the model as it is."""

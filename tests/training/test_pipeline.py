@@ -61,7 +61,11 @@ def test_a_saved_model_is_an_encoder_to_train_on(tiny_static, labelled, tmp_path
 
 def test_heads_learn_behind_a_frozen_encoder(tiny_bert, labelled, tmp_path):
     dataset = load_dataset(labelled)
-    model = train(dataset, tmp_path / "model", recipe(tiny_bert, train="heads", dense=[FAST["dense"][0] | {"encoder_rate": 0.003}]))
+    model = train(
+        dataset,
+        tmp_path / "model",
+        recipe(tiny_bert, train="heads", dense=[FAST["dense"][0] | {"encoder_rate": 0.003}]),
+    )
     saved = SentenceTransformer(str(tmp_path / "model"), device="cpu")
     frozen = Encoder(str(tiny_bert)).side("document")
     inside = saved[0].sub_modules["document"]

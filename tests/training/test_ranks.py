@@ -1,0 +1,68 @@
+"""Two processes give the losses and the gradients of one process on the joined batch, for every parameter."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from repconc import RepconcModel, load_dataset, make_recipe, train
+from repconc.training.recipe import read_recipe
+from tests.training import two_ranks
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def torchrun(*arguments: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    where = ["--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(port)]
+    command = [sys.executable, "-m", "torch.distributed.run", *where, *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"}
+    subprocess.run(command, check=True, cwd=ROOT, env=environment, capture_output=True, timeout=200)
+
+
+@pytest.mark.parametrize("encoder", ["tiny_static", "tiny_bert"])
+def test_two_ranks_make_the_step_of_one(encoder, request, tmp_path):
+    folder = request.getfixturevalue(encoder)
+    two_ranks.main(str(folder), str(tmp_path))
+    torchrun("-m", "tests.training.two_ranks", str(folder), str(tmp_path))
+    alone, first, second = (load_file(tmp_path / f"{name}.safetensors") for name in ("1-0", "2-0", "2-1"))
+    assert alone.keys() == first.keys() == second.keys()
+    phases = {"dense", "constrained", "nearest", "stage 2, lambda False", "stage 2, lambda True"}
+    assert {name.split("/")[0] for name in alone} == phases
+    for name, expected in alone.items():
+        assert torch.equal(first[name], second[name]), name
+        # The gradient of some parameters is zero but for rounding (biases of attention keys): compare with the largest.
+        largest = max(
+            float(other.abs().max()) for key, other in alone.items() if key.split("/")[0] == name.split("/")[0]
+        )
+        assert largest > 0
+        assert torch.allclose(first[name], expected, rtol=1e-3, atol=1e-6 * largest), name
+
+
+def test_the_command_trains_on_two_ranks(tiny_static, labelled, tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        f"""
+        validation_split = "train"
+        encoder = {{documents = "{tiny_static}"}}
+        quantizer = {{bytes = 4, codewords = 16, turns = 5}}
+        dense = [{{epochs = 2, batch = 16, depth = 20, encoder_rate = 0.05}}]
+        stage_one = {{epochs = 3, batch = 16, depth = 20, encoder_rate = 0.05}}
+        stage_two = {{epochs = 2, batch = 16, depth = 20, codebook_rate = 0.01}}
+        """
+    )
+    torchrun("-m", "repconc.cli.main", "train", str(labelled), "-o", str(tmp_path / "two"), "--recipe", str(recipe))
+    one = train(load_dataset(labelled), tmp_path / "one", make_recipe(read_recipe(recipe)))
+    two = RepconcModel.load(tmp_path / "two")
+    # Sums in another order round differently, and now and then a document at a border gets another codeword.
+    assert np.linalg.norm(one.scoring.codebooks - two.scoring.codebooks) < 0.05 * np.linalg.norm(one.scoring.codebooks)
+    for phase in ("dense 1, static", "stage 1"):
+        assert two.manifest.figures[phase]["MRR@10"] == pytest.approx(one.manifest.figures[phase]["MRR@10"], abs=0.05)
