@@ -43,7 +43,7 @@ def measure(name: str, system: str) -> dict[str, Any]:
         get(name)
     dataset = load_dataset(folder_of(name))
     encoder = None if system == "bm25" else Encoder(system)
-    reused = encoder is not None and _vectors(dataset, system).exists()
+    reused = encoder is not None and vectors_of(dataset, system).exists()
     start = time.perf_counter()
     search, size = _exhaustive(dataset, encoder, system) if encoder else _bm25(dataset)
     built = time.perf_counter()
@@ -70,12 +70,13 @@ def _bm25(dataset: RetrievalDataset) -> tuple[Search, float]:
 
 
 def _exhaustive(dataset: RetrievalDataset, encoder: Encoder, name: str) -> tuple[Search, float]:
-    encode_corpus(encoder, dataset, _vectors(dataset, name))
-    searcher = Searcher.open(_vectors(dataset, name))
+    encode_corpus(encoder, dataset, vectors_of(dataset, name))
+    searcher = Searcher.open(vectors_of(dataset, name))
     return searcher.search, searcher.index.nbytes / len(searcher.index)
 
 
-def _vectors(dataset: RetrievalDataset, encoder: str) -> Path:
+def vectors_of(dataset: RetrievalDataset, encoder: str) -> Path:
+    """Where a corpus's vectors are kept in the cache."""
     return cache_directory() / "vectors" / f"{dataset.name}-{encoder}"
 
 

@@ -1,22 +1,41 @@
 """Searcher: a question in, hits out. The one face of the product, whatever index lies behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from repconc.errors import RepconcError
+from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
-from repconc.records import Hit
+from repconc.packages import Progress
+from repconc.records import Document, Hit
 from repconc.vectors import Vectors
 
 if TYPE_CHECKING:
     from repconc.models.encoder import Encoder
+    from repconc.models.repconc import RepconcModel
+
+DOCUMENTS_AT_A_TIME = 8192
+
+
+class Index(Protocol):
+    """What can be searched by vectors."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]: ...
 
 
 class Searcher:
     """Encodes the query, searches the index."""
 
-    def __init__(self, index: FlatIndex, encoder: "Encoder") -> None:
+    def __init__(self, index: Index, encoder: "Encoder") -> None:
         self.index = index
         self.encoder = encoder
 
@@ -34,6 +53,30 @@ class Searcher:
                 "tokenizer or settings changed; encode the corpus again."
             )
         return cls(FlatIndex(vectors.ids, list(vectors.blocks())), encoder)
+
+    @classmethod
+    def over(
+        cls,
+        model: "RepconcModel",
+        documents: Iterable[Document],
+        total: int = 0,
+        progress: Progress | None = None,
+        batch_size: int = 64,
+    ) -> "Searcher":
+        """Encode documents with a trained model and hold them in memory: as codes, or as vectors if it has none."""
+        embed = model.encode_documents if model.is_compressed else model.encoder.embed_documents
+        ids: list[str] = []
+        blocks, reader = [], iter(documents)
+        while group := list(islice(reader, DOCUMENTS_AT_A_TIME)):
+            blocks.append(embed([document.full_text for document in group], batch_size))
+            ids += [document.id for document in group]
+            if progress:
+                progress(len(ids), total)
+        if not ids:
+            raise RepconcError("There are no documents to search.")
+        if model.is_compressed:
+            return cls(CodeIndex(ids, np.concatenate(blocks), model.scoring), model.encoder)
+        return cls(FlatIndex(ids, blocks), model.encoder)
 
     def search(self, texts: Sequence[str], k: int = 10, threads: int | None = None) -> list[list[Hit]]:
         """The k best documents of each question."""

@@ -80,7 +80,7 @@ def _measure(dataset: "RetrievalDataset", searcher: "Searcher", quiet: bool) -> 
     whole = searcher.index.nbytes / len(searcher.index)
     return [
         _row("BM25, keywords", keywords.search, keywords.nbytes / len(keywords), whole, dataset),
-        _row(f"static encoder, {searcher.index.dimension} floats", searcher.search, whole, whole, dataset),
+        _row(f"static encoder, {searcher.encoder.dimension} floats", searcher.search, whole, whole, dataset),
     ]
 
 

@@ -13,7 +13,10 @@ from repconc.errors import RepconcError
 
 def evaluate(
     system: Annotated[
-        str, typer.Argument(metavar="SYSTEM", help="A run file, a folder of vectors from `repconc encode`, or bm25.")
+        str,
+        typer.Argument(
+            metavar="SYSTEM", help="A run file, a model from `repconc train`, a folder from `repconc encode`, or bm25."
+        ),
     ],
     dataset: Dataset,
     split: Split = "test",
@@ -42,7 +45,7 @@ def evaluate(
     if Path(system).is_file():
         run = read_run(system)
     else:
-        search = open_system(system, loaded, corpus)
+        search = open_system(system, loaded, corpus, quiet)
         with progress_bar("searching", quiet) as progress:
             run = answer(search, loaded.queries(split), k, progress)
         if (deepest := max(int(cut) for cut in ["1", *re.findall(r"@(\d+)", " ".join(names))])) > k:

@@ -1,4 +1,4 @@
-"""What can be measured: a folder of vectors, or a baseline by its name."""
+"""What can be measured: a trained model, a folder of vectors, or a baseline by its name."""
 
 from pathlib import Path
 
@@ -10,8 +10,10 @@ from repconc.evaluation.measures import Search
 from repconc.vectors import CorpusDigest
 
 
-def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest) -> Search:
+def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest, quiet: bool) -> Search:
     """The search function of a system over a data set, whose vectors must be those of this corpus."""
+    if (Path(name) / "repconc.json").is_file():
+        return _model(name, dataset, quiet)
     if Path(name).is_dir():
         from repconc.search import Searcher
         from repconc.vectors import Vectors
@@ -23,7 +25,17 @@ def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest) -> S
         from repconc.baselines.bm25 import BM25
 
         return BM25(dataset.documents).search
-    raise RepconcError(f"{name!r} is neither a run file nor a folder of vectors nor 'bm25'.")
+    raise RepconcError(f"{name!r} is neither a run file nor a model nor a folder of vectors nor 'bm25'.")
+
+
+def _model(name: str, dataset: RetrievalDataset, quiet: bool) -> Search:
+    """Encode the corpus with a trained model and search it exhaustively."""
+    from repconc.models.repconc import RepconcModel
+    from repconc.search import Searcher
+
+    model = RepconcModel.load(name)
+    with progress_bar("encoding", quiet) as progress:
+        return Searcher.over(model, dataset.documents, dataset.card.documents or 0, progress).search
 
 
 def check_split(dataset: RetrievalDataset, split: str, quiet: bool) -> CorpusDigest:

@@ -17,18 +17,19 @@ def train(
     dataset: Dataset,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
     encoder: Annotated[
-        str | None, typer.Option(help="minilm, static, a folder or a name on the hub. [default: the recipe's, minilm]")
+        str | None, typer.Option(help="minilm, static, a folder or a name on the hub. [default: the recipe's]")
     ] = None,
     bytes: Annotated[int | None, typer.Option(min=1, help="Bytes a document. [default: the recipe's, 16]")] = None,
     method: Annotated[Method | None, typer.Option(help="[default: the recipe's, repconc]")] = None,
     what: Annotated[
         Literal["all", "heads"] | None,
-        typer.Option(
-            "--train", help="The whole encoders, or a linear map behind frozen ones. [default: the recipe's, all]"
-        ),
+        typer.Option("--train", help="The whole encoders, or a linear map behind frozen ones. [default: the recipe's]"),
     ] = None,
     trained: Annotated[bool, typer.Option("--trained", help="The encoder is trained already: no dense phase.")] = False,
-    recipe: Annotated[Path | None, typer.Option(help="A TOML file; see recipes/.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="A TOML file, or one of recipes/ by name. [default: static, heads or transformer]"),
+    ] = None,
     vectors: Annotated[
         Path | None, typer.Option(help="For heads: what `repconc encode` made of this data set.")
     ] = None,
@@ -41,7 +42,7 @@ def train(
 ) -> None:
     """Dense training, warm-up, stage 1, coding, stage 2. Killed at any point, the same command goes on.
 
-    Example: repconc train hotpotqa -o model/ --encoder static --bytes 16 --recipe recipes/static.toml
+    Example: repconc train hotpotqa -o model/ --encoder static --bytes 16
     """
     from repconc.data.load import load_dataset
     from repconc.training.logs import loggers
@@ -54,7 +55,8 @@ def train(
     if resume:
         chosen = read_plan(output).recipe
     else:
-        values = read_recipe(recipe) if recipe else {}
+        recipe = recipe or ("heads" if what == "heads" else "static" if encoder == "static" else "transformer")
+        values = read_recipe(recipe)
         _set(values, "encoder", "documents", encoder)
         _set(values, "quantizer", "bytes", bytes)
         values |= {
@@ -62,7 +64,7 @@ def train(
         }
         if trained:
             values["dense"] = []
-        chosen = make_recipe(values, str(recipe or "The options"))
+        chosen = make_recipe(values, recipe)
     if chosen.method == "dense" and not chosen.dense:
         raise RepconcError("Method dense without a dense phase trains nothing; leave out --trained.")
     loaded = load_dataset(dataset)

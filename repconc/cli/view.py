@@ -48,7 +48,7 @@ class TrainingView:
         phase = line["phase"]
         values = self._values.setdefault(phase, {})
         values |= {label: line[name] for name, label in SHOWN.items() if name in line}
-        text = "  ".join(f"{label} {value:.3f}" for label, value in values.items())
+        text = "  ".join(f"{label} {values[label]:.3f}" for label in SHOWN.values() if label in values)
         if self._bars:
             if phase not in self._tasks:
                 self._tasks[phase] = self._bars.add_task(phase, total=line.get("steps"), values="")

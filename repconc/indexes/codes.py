@@ -29,8 +29,8 @@ class CodeIndex:
         rotation = self.codec.rotation
         return self._codes.nbytes + self.codec.codebooks.nbytes + (rotation.nbytes if rotation is not None else 0)
 
-    def search(self, queries: np.ndarray, k: int = 10) -> list[list[Hit]]:
-        """The k best documents of each query. queries: [B, D]."""
+    def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
+        """The k best documents of each query. queries: [B, D]. The scan uses one thread, whatever is asked for."""
         if k < 1:
             raise RepconcError(f"k is {k}; at least one result must be asked for.")
         queries = np.atleast_2d(np.asarray(queries, dtype=np.float32))

@@ -62,7 +62,7 @@ def train(
     folder = training_folder(output)
     with _only_trainer(folder, ranks):
         _agree_on_plan(folder, data.plan(recipe, encoder), ranks)
-        examples = _examples(data, encoder, recipe, folder, vectors, ranks, observe)
+        examples = _examples(data, encoder, recipe, Path(vectors or folder / "vectors"), ranks, observe)
         trainer = Trainer(make_model(encoder, recipe), examples, recipe, folder, ranks, observe)
         figures = run_phases(trainer)
         if ranks.is_first:
@@ -150,20 +150,24 @@ def _read(dataset: RetrievalDataset, recipe: Recipe, observe: Observer) -> _Data
     return data
 
 
+def read_examples(
+    dataset: RetrievalDataset, encoder: Encoder, recipe: Recipe, *, vectors: Path | None = None
+) -> Examples:
+    """What a recipe learns from, outside of a run. vectors: where those for heads are, or shall be encoded to."""
+    observe: Observer = lambda line: None  # noqa: E731
+    return _examples(_read(dataset, recipe, observe), encoder, recipe, vectors, Ranks(), observe)
+
+
 def _examples(
-    data: _Data,
-    encoder: Encoder,
-    recipe: Recipe,
-    folder: Path,
-    vectors: Path | str | None,
-    ranks: Ranks,
-    observe: Observer,
+    data: _Data, encoder: Encoder, recipe: Recipe, vectors: Path | None, ranks: Ranks, observe: Observer
 ) -> Examples:
     """Texts by number, tokenised once; or, for heads, vectors that are encoded once."""
     queries, relevant = data.relevant()
     dev = data.queries[data.split]
     if recipe.train == "heads":
-        documents: Inputs = _cached(data, encoder, Path(vectors or folder / "vectors"), ranks, observe)
+        if vectors is None:
+            raise RepconcError("Heads are trained on vectors: say where they are, or shall be.")
+        documents: Inputs = _cached(data, encoder, vectors, ranks, observe)
         sides: list[Inputs] = [
             CachedVectors([encoder.embed_queries([query.text for query in part])]) for part in (queries, dev)
         ]

@@ -3,6 +3,7 @@
 Values that the paper does not give, or that small sets need otherwise, were chosen on dev queries (see the recipes).
 """
 
+import math
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -113,13 +114,20 @@ LAMBDAS = {4: 0.3, 8: 0.2, 12: 0.1, 16: 0.07, 24: 0.05, 32: 0.05, 48: 0.05}
 
 def paper_weight(blocks: int) -> float:
     """The paper's lambda by M; between its sizes that of the nearest in log M."""
-    import math
-
     return LAMBDAS[min(LAMBDAS, key=lambda known: abs(math.log(known / blocks)))]
 
 
-def read_recipe(path: Path) -> dict[str, Any]:
-    """The values that a TOML file sets; those that it does not set keep their defaults."""
+RECIPES = Path(__file__).parent.parent / "recipes"
+
+
+def read_recipe(name: Path | str) -> dict[str, Any]:
+    """The values that a TOML file sets, or one of our recipes by its name; the rest keeps its defaults."""
+    path = Path(name)
+    if not path.exists():
+        ours = {recipe.stem: recipe for recipe in sorted(RECIPES.glob("*.toml"))}
+        if str(name) not in ours:
+            raise RepconcError(f"{str(name)!r} is neither a file nor a recipe of ours ({', '.join(ours)}).")
+        path = ours[str(name)]
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -151,3 +151,37 @@ class TestBadInput:
         with pytest.raises(RepconcError, match="there already"):
             train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static))
         assert (tmp_path / "model" / "precious.txt").read_text() == "mine"
+
+
+def test_the_command_line_trains_and_measures(tiny_static, labelled, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from repconc.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        'validation_split = "train"\nquantizer = {codewords = 16, turns = 5}\ndense = [{epochs = 1, batch = 16}]\n'
+        "stage_one = {epochs = 1, batch = 16}\nstage_two = {epochs = 1, batch = 16}\n"
+    )
+    command = [
+        "train",
+        str(labelled),
+        "-o",
+        "model",
+        "--recipe",
+        str(path),
+        "--encoder",
+        str(tiny_static),
+        "--bytes",
+        "5",
+    ]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "stage-2 3/3  ranking" in result.stderr and "dev MRR@10" in result.stderr
+    assert result.stdout.strip() == "model"
+    assert (tmp_path / "model" / "report.png").read_bytes().startswith(b"\x89PNG")
+    measured = CliRunner().invoke(app, ["eval", "model", str(labelled), "--json"])
+    assert 0 < json.loads(measured.stdout)["measures"]["MRR@10"] <= 1
+    nothing = CliRunner().invoke(app, ["train", str(labelled), "-o", "new", "--resume"])
+    assert "no interrupted training" in str(nothing.exception)

@@ -1,0 +1,183 @@
+"""The paper's ablation on data that can be had here: dense, OPQ, + clustering, + constraint, + dynamic negatives.
+
+    python -m benchmarks.training --encoder static [--sets hotpotqa,insuranceqa] [--sizes 8,16,32] [--seeds 0,1,2]
+    python -m benchmarks.training --encoder minilm --sizes 24,48          (heads behind frozen vectors)
+
+Settings are those of the recipe (recipes/static.toml, recipes/heads.toml), chosen on dev queries; each row is measured
+once on the test queries. Checkpoints lie in the cache: a run that was killed goes on, a line that is there already is
+not measured again.
+"""
+
+import argparse
+import copy
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import results
+from benchmarks.baselines import vectors_of
+from repconc import Encoder, load_dataset
+from repconc.data.catalogue import folder_of, get
+from repconc.evaluation.measures import Evaluation, evaluate
+from repconc.evaluation.significance import paired_t_test
+from repconc.files import cache_directory
+from repconc.indexes.codes import CodeIndex
+from repconc.indexes.flat import FlatIndex
+from repconc.models.inputs import CachedVectors, Inputs, Texts
+from repconc.training.embedding import embed_all
+from repconc.training.pipeline import make_model, read_examples
+from repconc.training.recipe import Recipe, make_recipe, read_recipe
+from repconc.training.statistics import frequencies, twins_of, use_of
+from repconc.training.trainer import Trainer
+
+SUITE = "training"
+ROWS = ("dense, untrained", "dense", "OPQ", "+ clustering", "+ constraint", "+ dynamic negatives")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoder", default="static")
+    parser.add_argument("--sets", default="hotpotqa,insuranceqa")
+    parser.add_argument("--sizes", default="8,16,32")
+    parser.add_argument("--seeds", default="0,1,2")
+    options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    for seed in map(int, options.seeds.split(",")):
+        for name in options.sets.split(","):
+            Ablation(name, options.encoder, seed).run(sizes)
+
+
+class Ablation:
+    """All rows of one set, encoder and seed; they share the dense model."""
+
+    def __init__(self, name: str, encoder: str, seed: int) -> None:
+        if not folder_of(name).is_dir():
+            get(name)
+        self.dataset = load_dataset(folder_of(name))
+        self.key: dict[str, Any] = {"dataset": name, "encoder": encoder, "seed": seed}
+        self.heads = encoder != "static"
+        values = read_recipe("heads" if self.heads else "static")
+        self.recipe = make_recipe(values | {"seed": seed, "encoder": {"documents": encoder}})
+        self.encoder = Encoder(encoder)
+        self.folder = cache_directory() / "training" / f"{name}-{encoder}-{seed}"
+
+    def run(self, sizes: list[int]) -> None:
+        wanted = [(row, None) for row in ROWS[:2]] + [(row, size) for size in sizes for row in ROWS[2:]]
+        known = {(line["row"], line["bytes"]) for line in results.read(SUITE) if self.key.items() <= line.items()}
+        if known >= set(wanted):
+            return
+        self.made_with = results.provenance()
+        self.examples = read_examples(self.dataset, self.encoder, self.recipe, vectors=self._vectors())
+        self.queries = self._test_queries()
+        trainer = self._trainer("dense", self.recipe)
+        self._keep("dense, untrained", None, self._flat(trainer), 0.0, None)
+        state = trainer.dense(self.recipe.dense[0], "dense-1")
+        self._keep("dense", None, self._flat(trainer), state.seconds, state.best)
+        for size in sizes:
+            if not known >= {(row, size) for row in ROWS[2:]}:
+                self._compress(copy.deepcopy(trainer.model), size)
+
+    def _compress(self, model: Any, size: int) -> None:
+        """OPQ, then stage 1 without and with the constraint, then stage 2."""
+        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size})
+        recipe = self.recipe.model_copy(update={"quantizer": quantizer})
+        free = recipe.stage_one.model_copy(update={"constraint": False})
+        opq = self._trainer(f"opq-{size}", recipe, copy.deepcopy(model))
+        start = time.monotonic()
+        opq.warm_up()
+        warm = time.monotonic() - start
+        opq.code()
+        before = self._codes(opq)
+        self._keep("OPQ", size, before, warm, None, codes=opq.codes)
+        for row, chosen in (("+ clustering", recipe.model_copy(update={"stage_one": free})), ("+ constraint", recipe)):
+            trainer = self._trainer(f"{row[2:]}-{size}", chosen, copy.deepcopy(model), warmed=opq.folder)
+            trainer.warm_up()
+            state = trainer.stage_one()
+            trainer.code()
+            seconds = warm + state.seconds
+            self._keep(row, size, self._codes(trainer), seconds, state.best, codes=trainer.codes, against=before)
+        state = trainer.stage_two()
+        self._keep(
+            "+ dynamic negatives", size, self._codes(trainer), seconds + state.seconds, state.best, against=before
+        )
+
+    def _trainer(self, name: str, recipe: Recipe, model: Any = None, warmed: Path | None = None) -> Trainer:
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if warmed is not None:
+            shutil.copy(warmed / "warmup.safetensors", folder)
+        model = make_model(self.encoder, recipe) if model is None else model
+        return Trainer(model, self.examples, recipe, folder)
+
+    def _vectors(self) -> Path | None:
+        return vectors_of(self.dataset, self.key["encoder"]) if self.heads else None
+
+    def _test_queries(self) -> Inputs:
+        texts = [query.text for query in self.dataset.queries("test")]
+        return CachedVectors([self.encoder.embed_queries(texts)]) if self.heads else Texts(self.encoder, "query", texts)
+
+    def _flat(self, trainer: Trainer) -> Evaluation:
+        vectors = trainer.embed_documents(np.arange(len(self.examples.documents))).cpu().numpy()
+        return self._measure(trainer, FlatIndex(self.examples.document_ids, [vectors]).search)
+
+    def _codes(self, trainer: Trainer) -> Evaluation:
+        codec = trainer.quantizer.to_codec()
+        return self._measure(trainer, CodeIndex(self.examples.document_ids, trainer.codes, codec).search)
+
+    def _measure(self, trainer: Trainer, search: Callable[..., Any]) -> Evaluation:
+        vectors = embed_all(trainer.model, "query", self.queries, np.arange(len(self.queries))).cpu().numpy()
+        ids = [query.id for query in self.dataset.queries("test")]
+        run = dict(zip(ids, search(vectors, 100), strict=True))
+        return evaluate(run, self.dataset.qrels("test"), ["MRR@10", "R@100"], self.dataset.relevance("test"))
+
+    def _keep(
+        self,
+        row: str,
+        size: int | None,
+        evaluation: Evaluation,
+        seconds: float,
+        dev: float | None,
+        *,
+        codes: np.ndarray | None = None,
+        against: Evaluation | None = None,
+    ) -> None:
+        if any(
+            self.key.items() <= line.items() and (line["row"], line["bytes"]) == (row, size)
+            for line in results.read(SUITE)
+        ):
+            return
+        line = {
+            **self.key,
+            "row": row,
+            "bytes": size,
+            "bytes_per_document": size or 4 * self.encoder.dimension,
+            "train": self.recipe.train,
+            "measures": {name: round(value, 5) for name, value in evaluation.means.items()},
+            "dev MRR@10": None if dev is None else round(dev, 5),
+            "seconds": round(seconds, 1),
+        }
+        if against is not None:
+            line["p against OPQ"] = paired_t_test(evaluation.values["MRR@10"], against.values["MRR@10"])
+        if codes is not None:
+            line["use"] = dict(_use(codes))
+        results.append(SUITE, line, self.made_with)
+        print(
+            {key: line[key] for key in ("dataset", "seed", "row", "bytes", "measures", "dev MRR@10", "seconds")},
+            flush=True,
+        )
+
+
+def _use(codes: np.ndarray) -> Iterator[tuple[str, Any]]:
+    """Statistics of the codes, and the sorted frequencies of codewords, averaged over blocks (times K: 1 = uniform)."""
+    for name, value in (use_of(codes, 256) | twins_of(codes)).items():
+        yield name, float(f"{value:.4g}")
+    ranked = -np.sort(-frequencies(codes, 256), axis=1)
+    yield "frequencies", [float(f"{value:.4g}") for value in 256 * ranked.mean(axis=0)]
+
+
+if __name__ == "__main__":
+    main()
