@@ -1,20 +1,24 @@
-"""`repconc demo`: the whole job on built-in defaults — get a corpus, encode it, search it, measure it."""
+"""`repconc demo`: the whole job on built-in defaults — get a corpus, train, compress, search, measure."""
 
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from repconc.cli.options import Json, Quiet, progress_bar, remark
+from repconc.cli.view import TrainingView
 
 if TYPE_CHECKING:
     from repconc.data.dataset import RetrievalDataset
     from repconc.evaluation.measures import Search
+    from repconc.models.repconc import RepconcModel
     from repconc.search import Searcher
 
 DATASET = "hotpotqa"
+ENCODER = "static"
+BYTES = 16
 TIMED_QUERIES = 200
 
 
@@ -40,12 +44,50 @@ def demo(
     """
     start = time.perf_counter()
     dataset = _dataset(quiet)
-    searcher = _searcher(dataset, output / "vectors", quiet)
-    rows = _measure(dataset, searcher, quiet)
-    _print(rows, as_json)
+    with progress_bar("making the static encoder", quiet) as progress:
+        _ = _encoder(progress)
+    remark("Training the encoder, uncompressed ...", quiet)
+    dense = _model(dataset, output / "dense", quiet, method="dense")
+    from_dense = {"encoder": {"documents": str(output / "dense")}, "dense": [], "quantizer": {"bytes": BYTES}}
+    remark(f"Compressing it to {BYTES} bytes a document with OPQ, after the fact ...", quiet)
+    opq = _model(dataset, output / "opq", quiet, method="opq", **from_dense)
+    remark(f"Learning encoders and {BYTES}-byte codes together with RepCONC ...", quiet)
+    repconc = _model(dataset, output / "repconc", quiet, method="repconc", **from_dense)
+    remark("Building BM25 and measuring ...", quiet)
+    systems = {
+        "static encoder, trained": _searcher(dense, dataset, quiet),
+        "the same, OPQ": _searcher(opq, dataset, quiet),
+        "the same, RepCONC": _searcher(repconc, dataset, quiet),
+    }
+    _print(_measure(dataset, systems), as_json)
     if not as_json:
-        _print_answers(dataset, searcher)
-        remark(f"\nDone in {time.perf_counter() - start:.0f} s; the vectors are in {output}/vectors.", quiet)
+        _print_answers(dataset, systems["the same, RepCONC"])
+        remark(f"\nDone in {time.perf_counter() - start:.0f} s; the models are in {output}/.", quiet)
+
+
+def _encoder(progress: Any) -> Path | None:
+    from repconc.models.named import folder_of_named
+
+    return folder_of_named(ENCODER, progress)
+
+
+def _model(dataset: "RetrievalDataset", folder: Path, quiet: bool, **changes: Any) -> "RepconcModel":
+    """Train it, or load it if an earlier demo did."""
+    from repconc.models.repconc import RepconcModel
+    from repconc.training.pipeline import train
+    from repconc.training.recipe import make_recipe, read_recipe
+
+    if folder.exists():
+        return RepconcModel.load(folder)
+    with TrainingView(quiet) as view:
+        return train(dataset, folder, make_recipe(read_recipe(ENCODER) | changes), observe=view)
+
+
+def _searcher(model: "RepconcModel", dataset: "RetrievalDataset", quiet: bool) -> "Searcher":
+    from repconc.search import Searcher
+
+    with progress_bar("encoding", quiet) as progress:
+        return Searcher.over(model, dataset.documents, dataset.card.documents or 0, progress, batch_size=512)
 
 
 def _dataset(quiet: bool) -> "RetrievalDataset":
@@ -60,28 +102,14 @@ def _dataset(quiet: bool) -> "RetrievalDataset":
     return dataset
 
 
-def _searcher(dataset: "RetrievalDataset", folder: Path, quiet: bool) -> "Searcher":
-    from repconc.models.encoder import Encoder
-    from repconc.models.encoding import encode_corpus
-    from repconc.search import Searcher
-
-    with progress_bar("making the static encoder", quiet) as progress:
-        encoder = Encoder("static", progress=progress)
-    with progress_bar("encoding", quiet) as progress:
-        encode_corpus(encoder, dataset, folder, batch_size=512, progress=progress)
-    return Searcher.open(folder)
-
-
-def _measure(dataset: "RetrievalDataset", searcher: "Searcher", quiet: bool) -> list[Row]:
+def _measure(dataset: "RetrievalDataset", systems: dict[str, "Searcher"]) -> list[Row]:
     from repconc.baselines.bm25 import BM25
 
-    remark("Building BM25 and measuring ...", quiet)
     keywords = BM25(dataset.documents)
-    whole = searcher.index.nbytes / len(searcher.index)
-    return [
-        _row("BM25, keywords", keywords.search, keywords.nbytes / len(keywords), whole, dataset),
-        _row(f"static encoder, {searcher.encoder.dimension} floats", searcher.search, whole, whole, dataset),
-    ]
+    sizes = {name: searcher.index.nbytes / len(searcher.index) for name, searcher in systems.items()}
+    whole = max(sizes.values())
+    rows = [_row("BM25, keywords", keywords.search, keywords.nbytes / len(keywords), whole, dataset)]
+    return rows + [_row(name, searcher.search, sizes[name], whole, dataset) for name, searcher in systems.items()]
 
 
 def _row(name: str, search: "Search", size: float, whole: float, dataset: "RetrievalDataset") -> Row:

@@ -19,9 +19,11 @@ from torch import Tensor
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError
-from repconc.quantization.product import squared_distances
+from repconc.quantization.sinkhorn import lowest
 
 Report = Callable[[int, int], None]
+VECTORS_AT_A_TIME = 2048
+"""Whose distances to all codewords stay in the cache: a step of k-means is bound by memory, not by arithmetic."""
 
 
 def train_opq(
@@ -84,7 +86,10 @@ def _lloyd(rotated: Tensor, codebooks: Tensor, generator: torch.Generator) -> Te
     """
     codes = torch.empty(rotated.shape[:2], dtype=torch.long)
     for m, (block, codebook) in enumerate(zip(rotated, codebooks, strict=True)):
-        codes[m] = squared_distances(block[None], codebook[None])[0].argmin(dim=1)
+        norms = (codebook**2).sum(dim=1)
+        for start in range(0, len(block), VECTORS_AT_A_TIME):
+            rows = slice(start, start + VECTORS_AT_A_TIME)
+            codes[m, rows] = lowest(torch.addmm(norms, block[rows], codebook.T, alpha=-2))
         counts = torch.bincount(codes[m], minlength=len(codebook))
         sums = torch.zeros_like(codebook).index_add_(0, codes[m], block)
         used = counts > 0

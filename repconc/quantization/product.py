@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from repconc.codec import Codec
-from repconc.quantization.sinkhorn import ALONE, Collectives, assign_uniformly
+from repconc.quantization.sinkhorn import ALONE, Collectives, assign_uniformly, lowest
 
 
 class Constraint(NamedTuple):
@@ -66,7 +66,7 @@ class ProductQuantizer(nn.Module):
         """[m, N, d] and [m, K, d] -> [m, N]."""
         costs = squared_distances(blocks, codebooks)
         if constraint is None:
-            return costs.argmin(dim=-1)
+            return lowest(costs)
         costs = costs.squeeze(0)  # matrix-vector products of one problem are faster without a leading dimension
         codes = assign_uniformly(costs, constraint.epsilon, constraint.iterations, constraint.collectives)
         return codes.reshape(len(blocks), -1)

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -78,7 +79,14 @@ def assign_uniformly(
     """[..., N, K] -> [..., N]: the codeword of each document under the constraint of equal use."""
     scaled = scale_costs(costs, collectives)
     _, g = transport_potentials(scaled, epsilon, iterations, collectives)
-    return scaled.sub_(g[..., None, :]).argmin(dim=-1)
+    return lowest(scaled.sub_(g[..., None, :]))
+
+
+def lowest(costs: Tensor) -> Tensor:
+    """[..., K] -> [...]: where the lowest cost is. On a CPU numpy finds it several times faster than torch."""
+    if costs.device.type != "cpu":
+        return costs.argmin(dim=-1)
+    return torch.from_numpy(np.asarray(costs.detach().numpy().argmin(axis=-1)))
 
 
 def scale_costs(costs: Tensor, collectives: Collectives = ALONE) -> Tensor:
