@@ -121,7 +121,7 @@ class Ablation:
         return CachedVectors([self.encoder.embed_queries(texts)]) if self.heads else Texts(self.encoder, "query", texts)
 
     def _flat(self, trainer: Trainer) -> Evaluation:
-        vectors = trainer.embed_documents(np.arange(len(self.examples.documents))).cpu().numpy()
+        vectors = trainer.corpus.vectors(trainer.corpus.everything).cpu().numpy()
         return self._measure(trainer, FlatIndex(self.examples.document_ids, [vectors]).search)
 
     def _codes(self, trainer: Trainer) -> Evaluation:

@@ -5,24 +5,24 @@ was killed anywhere goes through the same phases in the same order, quickly up t
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file, save
-from torch import Tensor
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError
-from repconc.evaluation.measures import evaluate
 from repconc.files import atomic_write
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
+from repconc.packages import Progress
 from repconc.quantization.opq import train_opq
 from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.training.corpus import Corpus
 from repconc.training.dense import dense_loss
-from repconc.training.embedding import embed_all
 from repconc.training.examples import Batches, Examples
 from repconc.training.loop import Line, Observer, State, Task, fit
 from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
@@ -33,7 +33,6 @@ from repconc.training.stage_two import search_and_rank
 from repconc.training.statistics import twins_of, use_of
 from repconc.training.step import LossOf, contrast, own_part
 
-DOCUMENTS_AT_A_TIME = 1 << 16
 NORMALIZED_SCALE = 20.0
 
 
@@ -55,6 +54,7 @@ class Trainer:
     ) -> None:
         self.model, self.examples, self.recipe, self.folder = model, examples, recipe, folder
         self.ranks, self.observe = ranks or Ranks(), observe
+        self.corpus = Corpus(model, examples, self.ranks)
         self.scale = recipe.scale or (NORMALIZED_SCALE if model.is_normalized else 1.0)
         self.history: list[Line] = []
         self.save_every = 120.0
@@ -67,26 +67,25 @@ class Trainer:
         """Train the encoders without a quantizer."""
         if phase.negatives == "dynamic":
             self.model.separate_queries()
-            vectors = self.embed_documents(np.arange(len(self.examples.documents)))
+            vectors = self.corpus.vectors(self.corpus.everything)
             index = FlatIndex(self.examples.document_ids, [vectors.cpu().numpy()])
-            return self._search_fixed(
-                phase, name, FixedVectors(vectors), lambda: self._measure(index.search), by_lambda=False
-            )
-        return self._contrast(phase, name, dense_loss(self.scale), self._dense_validation, negatives=phase.negatives)
+            measure = partial(self.corpus.measure, index.search)
+            return self._search_fixed(phase, name, FixedVectors(vectors), measure, by_lambda=False)
+        loss = dense_loss(self.scale)
+        return self._contrast(phase, name, loss, self.corpus.measure_vectors, negatives=phase.negatives)
 
     def warm_up(self, rotate: bool = True) -> None:
         """OPQ on the document vectors, or on a sample of them; the rotation becomes a part of the text model."""
         quantizer, path = self.recipe.quantizer, self.folder / "warmup.safetensors"
         if not path.exists():
-            N = len(self.examples.documents)
+            N = len(self.corpus)
             if quantizer.codewords > N:
                 raise RepconcError(
                     f"There are {N} documents for {quantizer.codewords} codewords; "
                     "give more documents, or fewer codewords (quantizer.codewords in the recipe)."
                 )
             sample = np.random.default_rng(self.recipe.seed).permutation(N)[: quantizer.sample]
-            vectors = self.embed_documents(np.sort(sample)).cpu().numpy()
-            progress = self._progress("warm-up")
+            vectors = self.corpus.vectors(np.sort(sample)).cpu().numpy()
             codec = train_opq(
                 vectors,
                 quantizer.bytes,
@@ -94,7 +93,7 @@ class Trainer:
                 rotate=rotate,
                 turns=quantizer.turns,
                 seed=self.recipe.seed,
-                progress=progress,
+                progress=self._progress("warm-up"),
             )
             rotation = {} if codec.rotation is None else {"rotation": codec.rotation}
             self._write(path, save({"codebooks": codec.codebooks} | rotation))
@@ -117,16 +116,16 @@ class Trainer:
         constraint = Constraint(settings.epsilon, settings.iterations, self.ranks.collectives)
         weight = paper_weight(M) if settings.weight is None else settings.weight
         loss = StageOneLoss(quantizer, constraint if settings.constraint else None, weight, self.scale, self.ranks)
-        return self._contrast(
-            settings, "stage-1", loss, self._quantized_validation, negatives="static", loss_with_codes=loss
-        )
+        validate = partial(self.corpus.measure_codes, quantizer)
+        return self._contrast(settings, "stage-1", loss, validate, negatives="static", loss_with_codes=loss)
 
     def code(self) -> dict[str, float]:
         """Code all documents with their nearest codewords; from here on they are fixed. Gives the use of the codes."""
         self.coding = self.quantizer.to_codec()
         path = self.folder / "codes.safetensors"
         if not path.exists():
-            self._write(path, save({"codes": self._encode(np.arange(len(self.examples.documents)), "coding")}))
+            codes = self.corpus.codes(self.quantizer, self.corpus.everything, self._progress("coding"))
+            self._write(path, save({"codes": codes}))
         self.codes = load_file(path)["codes"]
         use = use_of(self.codes, self.quantizer.codebooks.shape[1]) | twins_of(self.codes)
         self._note({"phase": "coding", **use})
@@ -139,7 +138,8 @@ class Trainer:
         codes = torch.from_numpy(self.codes).to(self.model.device)
 
         def validate() -> dict[str, float]:
-            return self._measure(CodeIndex(self.examples.document_ids, self.codes, self.quantizer.to_codec()).search)
+            index = CodeIndex(self.examples.document_ids, self.codes, self.quantizer.to_codec())
+            return self.corpus.measure(index.search)
 
         by_lambda = settings.loss == "lambda" or (settings.loss is None and self.codes.shape[1] <= 4)
         return self._search_fixed(settings, "stage-2", FixedCodes(self.quantizer, codes), validate, by_lambda=by_lambda)
@@ -213,55 +213,21 @@ class Trainer:
         """[Q, n]: the top irrelevant documents of all training queries under the model as it is."""
         if not file.exists():
             numbers = self.ranks.share_of(np.arange(len(self.examples.queries)))
-            queries = embed_all(self.model, "query", self.examples.queries, np.arange(len(self.examples.queries)))
+            queries = self.corpus.queries()[torch.from_numpy(numbers).to(self.model.device)]
             relevant = [self.examples.relevant[number] for number in numbers.tolist()]
-            found = top_irrelevant(queries[torch.from_numpy(numbers)], self._searchable(), relevant, depth)
+            found = top_irrelevant(queries, self._searchable(), relevant, depth)
             self._write(file, save({"negatives": self.ranks.gather(found).int().cpu().numpy()}))
         self.ranks.wait()
         return load_file(file)["negatives"]
 
     def _searchable(self) -> Searchable:
         """All documents as the model now sees them: quantized from the warm-up on."""
-        everything = np.arange(len(self.examples.documents))
         if not hasattr(self, "quantizer"):
-            return Passing(self.embed_documents, len(everything))
-        codes = torch.from_numpy(self._encode(everything, "mining")).to(self.model.device)
-        return FixedCodes(self.quantizer, codes)
+            return Passing(self.corpus.vectors, len(self.corpus))
+        codes = self.corpus.codes(self.quantizer, self.corpus.everything, self._progress("mining"))
+        return FixedCodes(self.quantizer, torch.from_numpy(codes).to(self.model.device))
 
-    def embed_documents(self, numbers: np.ndarray) -> Tensor:
-        """[n, D], each rank doing its share."""
-        own = embed_all(self.model, "document", self.examples.documents, self.ranks.share_of(numbers))
-        return self.ranks.gather(own)
-
-    def _encode(self, numbers: np.ndarray, label: str) -> np.ndarray:
-        """[n, M] uint8, by the nearest codewords."""
-        codec, progress = self.quantizer.to_codec(), self._progress(label)
-        parts = []
-        for start in range(0, len(numbers), DOCUMENTS_AT_A_TIME):
-            part = numbers[start : start + DOCUMENTS_AT_A_TIME]
-            parts.append(codec.encode(self.embed_documents(part).cpu().numpy()))
-            progress(start + len(part), len(numbers))
-        return np.concatenate(parts)
-
-    def _dense_validation(self) -> dict[str, float]:
-        numbers = self.examples.validation.documents
-        vectors = self.embed_documents(numbers).cpu().numpy()
-        return self._measure(FlatIndex([self.examples.document_ids[n] for n in numbers], [vectors]).search)
-
-    def _quantized_validation(self) -> dict[str, float]:
-        numbers = self.examples.validation.documents
-        codes = self._encode(numbers, "validation")
-        ids = [self.examples.document_ids[number] for number in numbers]
-        return self._measure(CodeIndex(ids, codes, self.quantizer.to_codec()).search)
-
-    def _measure(self, search: Callable) -> dict[str, float]:  # type: ignore[type-arg]
-        validation = self.examples.validation
-        queries = embed_all(self.model, "query", validation.queries, np.arange(len(validation.queries)))
-        hits = search(queries.cpu().numpy(), 10)
-        run = dict(zip(validation.query_ids, hits, strict=True))
-        return evaluate(run, validation.qrels, ["MRR@10"], validation.relevance).means
-
-    def _progress(self, phase: str) -> Callable[[int, int], None]:
+    def _progress(self, phase: str) -> Progress:
         return lambda done, total: self.observe({"phase": phase, "step": done, "steps": total})
 
     def _note(self, line: Line) -> None:
