@@ -1,9 +1,13 @@
 """Tables as pure functions of the result lines.
 
-python -m benchmarks.tables    prints the table of the README
+python -m benchmarks.tables    prints the tables of the README
 """
 
+from statistics import mean, stdev
+from typing import Any
+
 from benchmarks import results
+from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
 NAMES = {"bm25": "BM25", "static": "static, 256 dimensions", "minilm": "MiniLM-L6, 384 dimensions"}
@@ -24,5 +28,36 @@ def baselines_table() -> Table:
     return Table(["set and system", "bytes/document", *MEASURES], rows)
 
 
+def training_table(encoder: str) -> Table:
+    """The ablation: means over seeds, with the standard deviation of MRR@10 where there are several."""
+    groups: dict[tuple[str, int | None, str], list[dict[str, Any]]] = {}
+    for line in results.read("training"):
+        if line["encoder"] == encoder:
+            groups.setdefault((line["dataset"], line["bytes"], line["row"]), []).append(line)
+    dense = {key[0]: _mean(lines, "MRR@10") for key, lines in groups.items() if key[2] == "dense"}
+    rows = []
+    for (dataset, size, row), lines in groups.items():
+        mrr = [line["measures"]["MRR@10"] for line in lines]
+        spread = f" ± {stdev(mrr):.3f}" if len(mrr) > 1 and stdev(mrr) >= 0.0005 else ""
+        worst = max((line["p against OPQ"] for line in lines if "p against OPQ" in line), default=1.0)
+        rows.append(
+            [
+                f"{dataset}, {row}",
+                f"{size or lines[0]['bytes_per_document']:,}",
+                f"{mean(mrr):.3f}{spread}{stars(worst)}",
+                f"{mean(mrr) / dense[dataset]:.1%}",
+                f"{_mean(lines, 'R@100'):.3f}",
+                f"{mean(line['seconds'] for line in lines):,.0f}",
+            ]
+        )
+    return Table(["set and row", "bytes", "MRR@10", "of dense", "R@100", "seconds"], rows)
+
+
+def _mean(lines: list[dict[str, Any]], measure: str) -> float:
+    return float(mean(line["measures"][measure] for line in lines))
+
+
 if __name__ == "__main__":
     print(baselines_table().render("markdown"))
+    for name in ("static", "minilm"):
+        print("\n" + training_table(name).render("markdown"))

@@ -6,7 +6,7 @@ cut, the same marks.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -15,6 +15,25 @@ from repconc.models.encoder import Encoder, Side
 from repconc.packages import Progress
 
 TEXTS_AT_A_TIME = 1024
+
+
+class Dropout(NamedTuple):
+    """Tokens that are left out of texts: a small set is learned by heart less easily.
+
+    Whether a token stays is a hash of the key, the text's number and the token's place, and of nothing else: the same
+    in every chunk, on every rank and in a run that goes on after a kill.
+    """
+
+    share: float
+    key: int
+
+    def keeps(self, numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """bool for each token, given its text's number and its place in the text."""
+        with np.errstate(over="ignore"):
+            key = np.uint64(self.key) * np.uint64(0x9E3779B97F4A7C15)
+            texts = _mix(key + numbers.astype(np.uint64) * np.uint64(0xD1342543DE82EF95))
+            tokens = _mix(texts + places.astype(np.uint64))
+        return np.asarray(tokens >= np.uint64(self.share * 2.0**64))
 
 
 class Inputs(Protocol):
@@ -27,7 +46,7 @@ class Inputs(Protocol):
         """[N]: how much work each is, so that a chunk can hold texts of like length."""
         ...
 
-    def features(self, numbers: np.ndarray, device: torch.device) -> dict[str, Any]: ...
+    def features(self, numbers: np.ndarray, device: torch.device, dropout: Dropout | None = None) -> dict[str, Any]: ...
 
 
 class Texts:
@@ -56,9 +75,9 @@ class Texts:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def features(self, numbers: np.ndarray, device: torch.device) -> dict[str, Any]:
-        lengths = torch.from_numpy(self.lengths[numbers])
-        flat = torch.from_numpy(self._rows(numbers).astype(np.int64))
+    def features(self, numbers: np.ndarray, device: torch.device, dropout: Dropout | None = None) -> dict[str, Any]:
+        rows, counts = self._rows(numbers, dropout)
+        lengths, flat = torch.from_numpy(counts), torch.from_numpy(rows.astype(np.int64))
         if self._bags:
             offsets = torch.cumsum(lengths, 0) - lengths
             return {"input_ids": flat.to(device), "offsets": offsets.to(device)}
@@ -66,12 +85,19 @@ class Texts:
         ids = torch.zeros(mask.shape, dtype=torch.long).masked_scatter_(mask, flat)
         return {"input_ids": ids.to(device), "attention_mask": mask.long().to(device), **self._constants}
 
-    def _rows(self, numbers: np.ndarray) -> np.ndarray:
-        """The tokens of some texts, one after the other, without a Python loop."""
-        lengths, starts = self.lengths[numbers], self._starts[numbers]
+    def _rows(self, numbers: np.ndarray, dropout: Dropout | None) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens of some texts, one after the other, and how many each has; without a Python loop."""
+        lengths = self.lengths[numbers]
         ends = np.cumsum(lengths)
-        places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths - starts, lengths)
-        return np.asarray(self._tokens[places])
+        places = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)  # of each token in its text
+        tokens = self._tokens[np.repeat(self._starts[numbers], lengths) + places]
+        if dropout is None:
+            return tokens, lengths
+        keep = dropout.keeps(np.repeat(numbers, lengths), places)
+        if not self._bags:  # a transformer's marks at both ends stay
+            keep |= (places == 0) | (places == np.repeat(lengths, lengths) - 1)
+        owners = np.repeat(np.arange(len(numbers)), lengths)
+        return tokens[keep], np.bincount(owners[keep], minlength=len(numbers))
 
 
 class CachedVectors:
@@ -85,7 +111,8 @@ class CachedVectors:
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    def features(self, numbers: np.ndarray, device: torch.device) -> dict[str, Any]:
+    def features(self, numbers: np.ndarray, device: torch.device, dropout: Dropout | None = None) -> dict[str, Any]:
+        """Vectors have no tokens to leave out."""
         rows = np.empty((len(numbers), self._blocks[0].shape[1]), np.float32)
         homes = np.searchsorted(self._ends, numbers, side="right")
         for home in np.unique(homes):
@@ -108,6 +135,13 @@ def _unpad(features: dict[str, Any]) -> Iterator[np.ndarray]:
     else:
         for row, mask in zip(ids, features["attention_mask"].numpy().astype(bool), strict=True):
             yield row[mask]
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """The finalizer of SplitMix64 (Steele et al., 2014): every bit of the input moves every bit of the output."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)))
 
 
 def _small(ids: np.ndarray) -> np.ndarray:

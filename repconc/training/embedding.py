@@ -12,16 +12,18 @@ from torch import Tensor
 
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Side
-from repconc.models.inputs import Inputs
+from repconc.models.inputs import Dropout, Inputs
 
 Push = Callable[[Tensor], None]
 
 
-def embed(model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, chunk: int) -> tuple[Tensor, Push]:
+def embed(
+    model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, chunk: int, dropout: Dropout | None = None
+) -> tuple[Tensor, Push]:
     """Vectors [n, D] without a graph, and the function that hands their gradient to the encoder."""
 
     def forward(places: np.ndarray) -> Tensor:
-        return model.embed(side, inputs.features(numbers[places], model.device))
+        return model.embed(side, inputs.features(numbers[places], model.device, dropout))
 
     if len(numbers) <= chunk:
         vectors = forward(np.arange(len(numbers)))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from repconc.errors import RepconcError
-from repconc.models.inputs import Inputs
+from repconc.models.inputs import Dropout, Inputs
 from repconc.records import Qrels
 
 
@@ -51,15 +51,16 @@ class Batch(NamedTuple):
 
     queries: np.ndarray  # [B]
     documents: np.ndarray  # [N]: first the B positives in the order of the queries, then the hard negatives
+    dropout: Dropout | None = None
 
 
 class Batches:
     """All batches of a phase. Those of one epoch are of almost equal size: no small rest at the end."""
 
-    def __init__(self, pairs: np.ndarray, size: int, epochs: float, seed: int) -> None:
+    def __init__(self, pairs: np.ndarray, size: int, epochs: float, seed: int, dropout: float = 0.0) -> None:
         if not len(pairs):
             raise RepconcError("There are no pairs of a query and a relevant document to train on.")
-        self._pairs, self._seed = pairs, seed
+        self._pairs, self._seed, self._dropout = pairs, seed, dropout
         self.in_epoch = -(-len(pairs) // size)
         self.steps = max(1, round(self.in_epoch * epochs))
 
@@ -68,9 +69,10 @@ class Batches:
         epoch, place = divmod(step, self.in_epoch)
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._pairs))
         queries, positives = self._pairs[np.array_split(order, self.in_epoch)[place]].T
+        dropout = Dropout(self._dropout, self._seed * 2**32 + step) if self._dropout else None
         if negatives is None or not hard:
-            return Batch(queries, positives)
+            return Batch(queries, positives, dropout)
         columns = np.random.default_rng([self._seed, epoch, place]).random((len(queries), hard))
         known = (negatives[queries] >= 0).sum(axis=1, keepdims=True)  # rows are filled from the left
         chosen = np.take_along_axis(negatives[queries], (columns * known).astype(np.int64), axis=1)
-        return Batch(queries, np.concatenate([positives, chosen[chosen >= 0]]))
+        return Batch(queries, np.concatenate([positives, chosen[chosen >= 0]]), dropout)

@@ -29,7 +29,7 @@ def search_and_rank(
     chunk: int,
 ) -> dict[str, float]:
     """Add the gradient of this rank's share of the loss; gives the global loss."""
-    queries, push = embed(model, "query", examples.queries, batch.queries, chunk)  # [B, D]
+    queries, push = embed(model, "query", examples.queries, batch.queries, chunk, batch.dropout)  # [B, D]
     relevant = [examples.relevant[query] for query in batch.queries.tolist()]
     negatives = top_irrelevant(queries, documents, relevant, depth)  # [B, n]
     positives = torch.from_numpy(batch.documents).to(negatives)

@@ -37,15 +37,15 @@ def own_part(batch: Batch, ranks: Ranks) -> Batch:
     """This rank's part of a batch: its queries, their positives and its share of the hard negatives."""
     B = len(batch.queries)
     documents = [ranks.share_of(batch.documents[:B]), ranks.share_of(batch.documents[B:])]
-    return Batch(ranks.share_of(batch.queries), np.concatenate(documents))
+    return Batch(ranks.share_of(batch.queries), np.concatenate(documents), batch.dropout)
 
 
 def contrast(
     model: DualEncoder, examples: Examples, batch: Batch, loss_of: LossOf, ranks: Ranks, chunk: int
 ) -> dict[str, float]:
     """Add the gradient of this rank's share of the loss to all parameters; gives the global parts of the loss."""
-    queries, push_queries = embed(model, "query", examples.queries, batch.queries, chunk)
-    documents, push_documents = embed(model, "document", examples.documents, batch.documents, chunk)
+    queries, push_queries = embed(model, "query", examples.queries, batch.queries, chunk, batch.dropout)
+    documents, push_documents = embed(model, "document", examples.documents, batch.documents, chunk, batch.dropout)
     rows = _rows(examples, batch, ranks, documents.device)
     queries.requires_grad_()
     everyone = ranks.gather(documents).requires_grad_()

@@ -156,7 +156,7 @@ class Trainer:
         negatives: str,
         loss_with_codes: StageOneLoss | None = None,
     ) -> State:
-        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed)
+        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed, settings.dropout)
         every = settings.refresh if isinstance(settings, DensePhase) and negatives == "refreshed" else batches.steps
         mined: dict[int, np.ndarray | None] = {}
 
@@ -183,7 +183,7 @@ class Trainer:
         *,
         by_lambda: bool,
     ) -> State:
-        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed)
+        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed, settings.dropout)
 
         def backward(step: int) -> dict[str, float]:
             return search_and_rank(

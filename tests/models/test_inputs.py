@@ -6,7 +6,7 @@ import pytest
 from repconc.config import EncoderSettings
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
-from repconc.models.inputs import CachedVectors, Texts
+from repconc.models.inputs import CachedVectors, Dropout, Texts
 from tests.conftest import text
 from tests.training.conftest import tiny_static  # noqa: F401 (a fixture)
 
@@ -36,3 +36,24 @@ def test_cached_vectors_come_from_their_shard():
     numbers = np.array([19, 0, 7, 7, 6, 8])
     assert len(cached) == 20
     assert np.array_equal(cached.features(numbers, "cpu")["sentence_embedding"], vectors[numbers])
+
+
+@pytest.mark.parametrize("folder", ["tiny_static", "tiny_bert"])
+def test_dropout_leaves_out_its_share_and_depends_on_text_and_key_alone(folder, request):
+    encoder = Encoder(str(request.getfixturevalue(folder)), device="cpu")
+    inputs = Texts(encoder, "document", [" ".join(["river"] * 40 + ["king"] * number) for number in range(40)])
+
+    def lengths(numbers, dropout):
+        features = inputs.features(np.array(numbers), "cpu", dropout)
+        if "attention_mask" in features:
+            return features["attention_mask"].sum(dim=1).tolist()
+        return np.diff([*features["offsets"].tolist(), len(features["input_ids"])]).tolist()
+
+    everyone = list(range(40))
+    dropped = lengths(everyone, Dropout(0.3, key=5))
+    assert 1 - sum(dropped) / sum(lengths(everyone, None)) == pytest.approx(0.3, abs=0.04)
+    assert lengths([7, 3], Dropout(0.3, key=5)) == [dropped[7], dropped[3]], "not on the batch"
+    assert lengths(everyone, Dropout(0.3, key=6)) != dropped
+    if folder == "tiny_bert":
+        ids = inputs.features(np.arange(40), "cpu", Dropout(0.99, key=1))["input_ids"]
+        assert set(ids[:, 0].tolist()) == {2} and (ids == 3).sum() == 40, "the marks at both ends stay"

@@ -1,0 +1,43 @@
+"""Pictures as pure functions of the result lines.
+
+python -m benchmarks.pictures    draws them into docs/figures/
+"""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from benchmarks import results
+
+FOLDER = Path(__file__).parent.parent / "docs" / "figures"
+COLOURS = {"OPQ": "#888888", "+ clustering": "#d95f02", "+ constraint": "#1f77b4"}
+LABELS = {"OPQ": "OPQ", "+ clustering": "RepCONC without the constraint", "+ constraint": "RepCONC"}
+
+
+def codeword_frequencies(encoder: str = "static", size: int = 16) -> Figure:
+    """How often each codeword is used in the whole corpus, the most frequent first (the paper's last figure)."""
+    lines = [
+        line
+        for line in results.read("training")
+        if (line["encoder"], line["bytes"], line["seed"]) == (encoder, size, 0) and line["row"] in COLOURS
+    ]
+    datasets = list(dict.fromkeys(line["dataset"] for line in lines))
+    figure = Figure(figsize=(4.2 * len(datasets), 3.4), layout="constrained")
+    for axis, dataset in zip(figure.subplots(1, len(datasets), squeeze=False, sharey=True)[0], datasets, strict=True):
+        for line in (line for line in lines if line["dataset"] == dataset):
+            frequencies = line["use"]["frequencies"]
+            axis.plot(
+                range(1, len(frequencies) + 1), frequencies, color=COLOURS[line["row"]], label=LABELS[line["row"]]
+            )
+        axis.axhline(1, color="black", linewidth=0.8, linestyle=":")
+        axis.set(title=f"{dataset}, {size} bytes", xlabel="codeword, most frequent first", yscale="log")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("frequency (1 = uniform)")
+    figure.axes[0].legend(frameon=False)
+    return figure
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    codeword_frequencies().savefig(FOLDER / "codewords.png", dpi=130)
