@@ -14,12 +14,12 @@ COLOURS = {"OPQ": "#888888", "+ clustering": "#d95f02", "+ constraint": "#1f77b4
 LABELS = {"OPQ": "OPQ", "+ clustering": "RepCONC without the constraint", "+ constraint": "RepCONC"}
 
 
-def codeword_frequencies(encoder: str = "static", size: int = 16) -> Figure:
+def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
     """How often each codeword is used in the whole corpus, the most frequent first (the paper's last figure)."""
     lines = [
         line
         for line in results.read("training")
-        if (line["encoder"], line["bytes"], line["seed"]) == (encoder, size, 0) and line["row"] in COLOURS
+        if (line["recipe"], line["bytes"], line["seed"]) == (recipe, size, 0) and line["row"] in COLOURS
     ]
     datasets = list(dict.fromkeys(line["dataset"] for line in lines))
     figure = Figure(figsize=(4.2 * len(datasets), 3.4), layout="constrained")

@@ -28,11 +28,11 @@ def baselines_table() -> Table:
     return Table(["set and system", "bytes/document", *MEASURES], rows)
 
 
-def training_table(encoder: str) -> Table:
+def training_table(recipe: str) -> Table:
     """The ablation: means over seeds, with the standard deviation of MRR@10 where there are several."""
     groups: dict[tuple[str, int | None, str], list[dict[str, Any]]] = {}
     for line in results.read("training"):
-        if line["encoder"] == encoder:
+        if line["recipe"] == recipe:
             groups.setdefault((line["dataset"], line["bytes"], line["row"]), []).append(line)
     dense = {key[0]: _mean(lines, "MRR@10") for key, lines in groups.items() if key[2] == "dense"}
     rows = []
@@ -59,5 +59,5 @@ def _mean(lines: list[dict[str, Any]], measure: str) -> float:
 
 if __name__ == "__main__":
     print(baselines_table().render("markdown"))
-    for name in ("static", "minilm"):
+    for name in ("static", "heads", "minilm-cpu"):
         print("\n" + training_table(name).render("markdown"))

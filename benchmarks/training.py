@@ -1,11 +1,11 @@
 """The paper's ablation on data that can be had here: dense, OPQ, + clustering, + constraint, + dynamic negatives.
 
-    python -m benchmarks.training --encoder static [--sets hotpotqa,insuranceqa] [--sizes 8,16,32] [--seeds 0,1,2]
-    python -m benchmarks.training --encoder minilm --sizes 24,48          (heads behind frozen vectors)
+    python -m benchmarks.training --recipe static --sizes 8,16,32
+    python -m benchmarks.training --recipe heads --sizes 24,48
+    python -m benchmarks.training --recipe minilm-cpu --sizes 48 --sets insuranceqa --seeds 0 --skip "+ clustering"
 
-Settings are those of the recipe (recipes/static.toml, recipes/heads.toml), chosen on dev queries; each row is measured
-once on the test queries. Checkpoints lie in the cache: a run that was killed goes on, a line that is there already is
-not measured again.
+Settings are those of recipes/, chosen on dev queries; each row is measured once on the test queries. Checkpoints lie in
+the cache: a run that was killed goes on, a line that is there already is not measured again.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from benchmarks import results
 from benchmarks.baselines import vectors_of
@@ -40,33 +41,33 @@ ROWS = ("dense, untrained", "dense", "OPQ", "+ clustering", "+ constraint", "+ d
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--encoder", default="static")
+    parser.add_argument("--recipe", default="static")
     parser.add_argument("--sets", default="hotpotqa,insuranceqa")
     parser.add_argument("--sizes", default="8,16,32")
     parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--skip", default="", help="rows to leave out, by comma")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     for seed in map(int, options.seeds.split(",")):
         for name in options.sets.split(","):
-            Ablation(name, options.encoder, seed).run(sizes)
+            Ablation(name, options.recipe, seed, options.skip.split(",")).run(sizes)
 
 
 class Ablation:
-    """All rows of one set, encoder and seed; they share the dense model."""
+    """All rows of one set, recipe and seed; they share the dense model."""
 
-    def __init__(self, name: str, encoder: str, seed: int) -> None:
+    def __init__(self, name: str, recipe: str, seed: int, skip: list[str]) -> None:
         if not folder_of(name).is_dir():
             get(name)
         self.dataset = load_dataset(folder_of(name))
-        self.key: dict[str, Any] = {"dataset": name, "encoder": encoder, "seed": seed}
-        self.heads = encoder != "static"
-        values = read_recipe("heads" if self.heads else "static")
-        self.recipe = make_recipe(values | {"seed": seed, "encoder": {"documents": encoder}})
-        self.encoder = Encoder(encoder)
-        self.folder = cache_directory() / "training" / f"{name}-{encoder}-{seed}"
+        self.recipe = make_recipe(read_recipe(recipe) | {"seed": seed})
+        self.key = {"dataset": name, "recipe": recipe, "seed": seed}
+        self.rows = [row for row in ROWS if row not in skip]
+        self.encoder = Encoder(self.recipe.encoder)
+        self.folder = cache_directory() / "training" / f"{name}-{recipe}-{seed}"
 
     def run(self, sizes: list[int]) -> None:
-        wanted = [(row, None) for row in ROWS[:2]] + [(row, size) for size in sizes for row in ROWS[2:]]
+        wanted = [(row, size) for row in self.rows for size in (sizes if row in ROWS[2:] else [None])]
         known = {(line["row"], line["bytes"]) for line in results.read(SUITE) if self.key.items() <= line.items()}
         if known >= set(wanted):
             return
@@ -78,7 +79,7 @@ class Ablation:
         state = trainer.dense(self.recipe.dense[0], "dense-1")
         self._keep("dense", None, self._flat(trainer), state.seconds, state.best)
         for size in sizes:
-            if not known >= {(row, size) for row in ROWS[2:]}:
+            if not known >= {(row, size) for row in self.rows if row in ROWS[2:]}:
                 self._compress(copy.deepcopy(trainer.model), size)
 
     def _compress(self, model: Any, size: int) -> None:
@@ -94,6 +95,8 @@ class Ablation:
         before = self._codes(opq)
         self._keep("OPQ", size, before, warm, None, codes=opq.codes)
         for row, chosen in (("+ clustering", recipe.model_copy(update={"stage_one": free})), ("+ constraint", recipe)):
+            if row not in self.rows:
+                continue
             trainer = self._trainer(f"{row[2:]}-{size}", chosen, copy.deepcopy(model), warmed=opq.folder)
             trainer.warm_up()
             state = trainer.stage_one()
@@ -114,11 +117,13 @@ class Ablation:
         return Trainer(model, self.examples, recipe, folder)
 
     def _vectors(self) -> Path | None:
-        return vectors_of(self.dataset, self.key["encoder"]) if self.heads else None
+        return vectors_of(self.dataset, self.recipe.encoder.documents) if self.recipe.train == "heads" else None
 
     def _test_queries(self) -> Inputs:
         texts = [query.text for query in self.dataset.queries("test")]
-        return CachedVectors([self.encoder.embed_queries(texts)]) if self.heads else Texts(self.encoder, "query", texts)
+        if self.recipe.train == "heads":
+            return CachedVectors([self.encoder.embed_queries(texts)])
+        return Texts(self.encoder, "query", texts)
 
     def _flat(self, trainer: Trainer) -> Evaluation:
         vectors = trainer.corpus.vectors(trainer.corpus.everything).cpu().numpy()
@@ -155,7 +160,9 @@ class Ablation:
             "row": row,
             "bytes": size,
             "bytes_per_document": size or 4 * self.encoder.dimension,
+            "encoder": self.recipe.encoder.documents,
             "train": self.recipe.train,
+            "threads": torch.get_num_threads(),
             "measures": {name: round(value, 5) for name, value in evaluation.means.items()},
             "dev MRR@10": None if dev is None else round(dev, 5),
             "seconds": round(seconds, 1),

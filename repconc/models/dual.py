@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Router
 from torch import Tensor, nn
 
+from repconc.errors import RepconcError
 from repconc.models.encoder import Encoder, Side
 
 Features = dict[str, Any]
@@ -103,8 +104,12 @@ class DualEncoder(nn.Module):
     def freeze_layers(self, count: int) -> None:
         """Freeze the embeddings and the first `count` layers of the transformers: less to compute, less to forget."""
         for side in SIDES:
-            model = self._router.sub_modules[side][0].model
-            for part in [model.embeddings, *model.encoder.layer[:count]]:
+            model = getattr(self._router.sub_modules[side][0], "auto_model", None)
+            layers = getattr(getattr(model, "encoder", None), "layer", None)
+            if layers is None or count > len(layers):
+                known = "no layers that we know of" if layers is None else f"only {len(layers)} layers"
+                raise RepconcError(f"frozen_layers is {count} and this encoder has {known}; lower it.")
+            for part in [model.embeddings, *layers[:count]]:
                 part.requires_grad_(False)
 
     @property

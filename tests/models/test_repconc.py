@@ -104,6 +104,13 @@ def test_frozen_layers_do_not_learn(tiny_bert):
     names = list(model.trainable())
     assert 0 < len(names) < everything
     assert not any("embeddings" in name or "layer.0." in name for name in names)
+    with pytest.raises(RepconcError, match="only 2 layers"):
+        model.freeze_layers(3)
+
+
+def test_a_static_encoder_has_no_layers_to_freeze(tiny_static):  # noqa: F811
+    with pytest.raises(RepconcError, match="no layers"):
+        DualEncoder.of(Encoder(str(tiny_static), device="cpu")).freeze_layers(1)
 
 
 def test_a_rotation_is_no_reason_to_doubt_the_length(tiny_bert):
