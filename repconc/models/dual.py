@@ -104,7 +104,7 @@ class DualEncoder(nn.Module):
     def freeze_layers(self, count: int) -> None:
         """Freeze the embeddings and the first `count` layers of the transformers: less to compute, less to forget."""
         for side in SIDES:
-            model = getattr(self._router.sub_modules[side][0], "auto_model", None)
+            model: Any = getattr(self._router.sub_modules[side][0], "auto_model", None)
             layers = getattr(getattr(model, "encoder", None), "layer", None)
             if layers is None or count > len(layers):
                 known = "no layers that we know of" if layers is None else f"only {len(layers)} layers"
