@@ -26,7 +26,8 @@ import torch
 from torch import Tensor
 
 ABSORB_EVERY = 10
-LARGE = 1e6
+LARGE = 1e12
+"""A product of two scalings stays far below what float32 holds, and what the kernel dropped stays below 1e-6."""
 TINY = 1e-30
 
 
@@ -91,8 +92,9 @@ def lowest(costs: Tensor) -> Tensor:
 
 def scale_costs(costs: Tensor, collectives: Collectives = ALONE) -> Tensor:
     """Map the costs of each problem to [-1, 1] by its smallest and largest value over the whole batch."""
-    low = collectives.minimum(costs.amin(dim=(-2, -1), keepdim=True))
-    high = -collectives.minimum(-costs.amax(dim=(-2, -1), keepdim=True))
+    extremes = costs.flatten(-2).aminmax(dim=-1)  # [...]
+    low = collectives.minimum(extremes.min)[..., None, None]
+    high = -collectives.minimum(-extremes.max)[..., None, None]
     return (costs - low).mul_(2 / (high - low).clamp_min(torch.finfo(costs.dtype).tiny)).sub_(1)
 
 
