@@ -30,7 +30,7 @@ def test_the_commands_exist():
     from repconc.cli.main import app
 
     verbs = {tuple(re.findall(r"^repconc (data \w+|\w+)", line)) for line in README.splitlines()} - {()}
-    assert {verb for (verb,) in verbs} == {"data get", "encode", "eval", "compare"}
+    assert {verb for (verb,) in verbs} == {"data get", "train", "encode", "eval", "compare"}
     for (verb,) in verbs:
         assert CliRunner().invoke(app, [*verb.split(), "--help"]).exit_code == 0
 
