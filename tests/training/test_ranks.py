@@ -28,12 +28,20 @@ def torchrun(*arguments: str) -> None:
     subprocess.run(command, check=True, cwd=ROOT, env=environment, capture_output=True, timeout=200)
 
 
-@pytest.mark.parametrize("encoder", ["tiny_static", "tiny_bert"])
-def test_two_ranks_make_the_step_of_one(encoder, request, tmp_path):
-    folder = request.getfixturevalue(encoder)
-    two_ranks.main(str(folder), str(tmp_path))
-    torchrun("-m", "tests.training.two_ranks", str(folder), str(tmp_path))
-    alone, first, second = (load_file(tmp_path / f"{name}.safetensors") for name in ("1-0", "2-0", "2-1"))
+@pytest.fixture(scope="module")
+def gradients(tiny_static, tiny_bert, tmp_path_factory):
+    """A folder with the gradients of both encoders, of one process and of two."""
+    folder = tmp_path_factory.mktemp("gradients")
+    arguments = [str(folder), str(tiny_static), str(tiny_bert)]
+    two_ranks.main(*arguments)
+    torchrun("-m", "tests.training.two_ranks", *arguments)
+    return folder
+
+
+@pytest.mark.parametrize("encoder", [0, 1], ids=["static", "bert"])
+def test_two_ranks_make_the_step_of_one(encoder, gradients):
+    files = (gradients / f"{encoder}-{name}.safetensors" for name in ("1-0", "2-0", "2-1"))
+    alone, first, second = map(load_file, files)
     assert alone.keys() == first.keys() == second.keys()
     phases = {"dense", "constrained", "nearest", "stage 2, lambda False", "stage 2, lambda True"}
     assert {name.split("/")[0] for name in alone} == phases

@@ -19,7 +19,12 @@ from repconc.training.step import contrast, own_part
 from tests.training.conftest import examples_of
 
 
-def main(folder: str, output: str) -> None:
+def main(output: str, *folders: str) -> None:
+    for number, folder in enumerate(folders):
+        write_gradients(folder, f"{output}/{number}")
+
+
+def write_gradients(folder: str, output: str) -> None:
     ranks = Ranks()
     encoder = Encoder(folder, device="cpu")
     examples = examples_of(encoder)
@@ -54,7 +59,7 @@ def main(folder: str, output: str) -> None:
         queries = batch._replace(documents=batch.documents[: len(batch.queries)])
         parts = search_and_rank(model, examples, queries, FixedCodes(quantizer, codes), **options)
         collect(f"stage 2, lambda {by_lambda}", parts)
-    save_file(tensors, f"{output}/{ranks.count}-{ranks.number}.safetensors")
+    save_file(tensors, f"{output}-{ranks.count}-{ranks.number}.safetensors")
 
 
 if __name__ == "__main__":
