@@ -4,7 +4,7 @@
     python -m benchmarks.training --recipe heads --sizes 24,48
     python -m benchmarks.training --recipe minilm-cpu --sizes 48 --sets insuranceqa --seeds 0 --skip "+ clustering"
 
-Settings are those of recipes/, chosen on dev queries; each row is measured once on the test queries. Checkpoints lie in
+Settings are those of recipes/ (SET-RECIPE.toml where there is one), chosen on dev queries; each row is measured once on the test queries. Checkpoints lie in
 the cache: a run that was killed goes on, a line that is there already is not measured again.
 """
 
@@ -31,7 +31,7 @@ from repconc.indexes.flat import FlatIndex
 from repconc.models.inputs import CachedVectors, Inputs, Texts
 from repconc.training.embedding import embed_all
 from repconc.training.pipeline import make_model, read_examples
-from repconc.training.recipe import Recipe, make_recipe, read_recipe
+from repconc.training.recipe import RECIPES, Recipe, make_recipe, read_recipe
 from repconc.training.statistics import frequencies, twins_of, use_of
 from repconc.training.trainer import Trainer
 
@@ -60,7 +60,8 @@ class Ablation:
         if not folder_of(name).is_dir():
             get(name)
         self.dataset = load_dataset(folder_of(name))
-        self.recipe = make_recipe(read_recipe(recipe) | {"seed": seed})
+        own = RECIPES / f"{name}-{recipe}.toml"  # settings that were chosen on the dev queries of this set
+        self.recipe = make_recipe(read_recipe(own if own.exists() else recipe) | {"seed": seed})
         self.key = {"dataset": name, "recipe": recipe, "seed": seed}
         self.rows = [row for row in ROWS if row not in skip]
         self.encoder = Encoder(self.recipe.encoder)
