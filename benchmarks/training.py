@@ -4,8 +4,9 @@
     python -m benchmarks.training --recipe heads --sizes 24,48
     python -m benchmarks.training --recipe minilm-cpu --sizes 48 --sets insuranceqa --seeds 0 --skip "+ clustering"
 
-Settings are those of recipes/ (SET-RECIPE.toml where there is one), chosen on dev queries; each row is measured once on the test queries. Checkpoints lie in
-the cache: a run that was killed goes on, a line that is there already is not measured again.
+Settings are those of recipes/ (SET-RECIPE.toml where there is one), chosen on dev queries; each row is measured once on
+the test queries. Checkpoints lie in the cache: a run that was killed goes on, a line that is there already is not
+measured again.
 """
 
 import argparse
