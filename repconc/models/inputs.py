@@ -18,9 +18,9 @@ TEXTS_AT_A_TIME = 1024
 
 
 class Dropout(NamedTuple):
-    """Tokens that are left out of texts: a small set is learned by heart less easily.
+    """Tokens that are left out of texts, or coordinates of vectors: a small set is learned by heart less easily.
 
-    Whether a token stays is a hash of the key, the text's number and the token's place, and of nothing else: the same
+    Whether one stays is a hash of the key, the text's number and its place in the text, and of nothing else: the same
     in every chunk, on every rank and in a run that goes on after a kill.
     """
 
@@ -28,7 +28,7 @@ class Dropout(NamedTuple):
     key: int
 
     def keeps(self, numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """bool for each token, given its text's number and its place in the text."""
+        """bool for each, given the number of its text and its place there; the two are broadcast."""
         with np.errstate(over="ignore"):
             key = np.uint64(self.key) * np.uint64(0x9E3779B97F4A7C15)
             texts = _mix(key + numbers.astype(np.uint64) * np.uint64(0xD1342543DE82EF95))
@@ -112,13 +112,15 @@ class CachedVectors:
         return int(self._ends[-1])
 
     def features(self, numbers: np.ndarray, device: torch.device, dropout: Dropout | None = None) -> dict[str, Any]:
-        """Vectors have no tokens to leave out."""
+        """Vectors have no tokens to leave out: it is coordinates that become zero."""
         rows = np.empty((len(numbers), self._blocks[0].shape[1]), np.float32)
         homes = np.searchsorted(self._ends, numbers, side="right")
         for home in np.unique(homes):
             here = homes == home
             block = self._blocks[home]
             rows[here] = block[numbers[here] - (self._ends[home] - len(block))]
+        if dropout is not None:
+            rows *= dropout.keeps(numbers[:, None], np.arange(rows.shape[1])[None])
         return {"sentence_embedding": torch.from_numpy(rows).to(device)}
 
 

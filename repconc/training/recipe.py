@@ -30,7 +30,7 @@ class Phase(Settings):
     """Share of the steps in which the rates rise; then they fall to zero, in a straight line."""
     decay: float = Field(default=0.01, ge=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the tokens that are left out of each text, others in each step. Vectors (heads) have none."""
+    """Share of the tokens that are left out of each text, others in each step; for heads, of the coordinates."""
     clip: float | None = Field(default=1.0, gt=0)
     """Longest gradient of all parameters together; longer ones are scaled down."""
     evaluations: PositiveInt = 8

@@ -36,6 +36,9 @@ def test_cached_vectors_come_from_their_shard():
     numbers = np.array([19, 0, 7, 7, 6, 8])
     assert len(cached) == 20
     assert np.array_equal(cached.features(numbers, "cpu")["sentence_embedding"], vectors[numbers])
+    thinned = cached.features(numbers, "cpu", Dropout(0.5, key=3))["sentence_embedding"].numpy()
+    assert set(np.unique(thinned[vectors[numbers] > 0] / vectors[numbers][vectors[numbers] > 0])) == {0, 1}
+    assert np.array_equal(thinned[2], thinned[3]), "the same text"
 
 
 @pytest.mark.parametrize("folder", ["tiny_static", "tiny_bert"])
