@@ -76,7 +76,7 @@ class _Bench:
         self.model, self.ranks = DualEncoder.of(encoder), Ranks()
         inputs = Texts(encoder, "document", documents), Texts(encoder, "query", queries)
         nobody = Validation([], inputs[1], {}, 1, np.arange(0))
-        self.examples = Examples([], *inputs, [np.array([number]) for number in range(B)], nobody)
+        self.examples = Examples([], *inputs, [np.array([number]) for number in range(B)], B, nobody)
         self.batch = Batch(np.arange(B), np.arange(len(documents)))
         self.chunk = 64 if name == "minilm" else 1 << 30
         generator = torch.Generator().manual_seed(0)

@@ -49,10 +49,6 @@ class Corpus:
                 progress(start + len(part), len(numbers))
         return np.concatenate(parts)
 
-    def queries(self) -> Tensor:
-        """[Q, D]: all training queries."""
-        return embed_all(self.model, "query", self.examples.queries, np.arange(len(self.examples.queries)))
-
     def measure_vectors(self) -> dict[str, float]:
         """What dev queries find among uncompressed documents."""
         numbers = self.examples.validation.documents

@@ -33,17 +33,35 @@ class Examples:
     document_ids: list[str]
     documents: Inputs
     queries: Inputs
+    """The labelled ones, then pieces of documents that stand in for queries."""
     relevant: list[np.ndarray]
     """For each query the numbers of its relevant documents."""
+    labelled: int
+    """How many queries are labelled."""
     validation: Validation
 
     @cached_property
     def pairs(self) -> np.ndarray:
-        """[P, 2]: each query with each of its relevant documents."""
-        return np.array(
-            [(query, document) for query, known in enumerate(self.relevant) for document in known.tolist()],
-            dtype=np.int64,
-        ).reshape(-1, 2)
+        """[P, 2]: each labelled query with each of its relevant documents."""
+        return _pairs(self.relevant[: self.labelled], 0)
+
+    @cached_property
+    def pieces(self) -> np.ndarray:
+        """[P', 2]: each piece with the document that it was cut from."""
+        return _pairs(self.relevant[self.labelled :], self.labelled)
+
+
+def _pairs(relevant: list[np.ndarray], first: int) -> np.ndarray:
+    rows = [(query, document) for query, known in enumerate(relevant, first) for document in known.tolist()]
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def piece_of(text: str, random: np.random.Generator) -> str:
+    """A few words of a document in a row, of the length of a question."""
+    words = text.split()
+    length = int(random.integers(6, 20))
+    start = int(random.integers(0, max(1, len(words) - length + 1)))
+    return " ".join(words[start : start + length])
 
 
 class Batch(NamedTuple):
@@ -55,20 +73,30 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """All batches of a phase. Those of one epoch are of almost equal size: no small rest at the end."""
+    """All batches of a phase. Those of one epoch are of almost equal size: no small rest at the end.
 
-    def __init__(self, pairs: np.ndarray, size: int, epochs: float, seed: int, dropout: float = 0.0) -> None:
-        if not len(pairs):
+    An epoch is all labelled pairs and `pieces` times as many pieces of documents, others in each epoch.
+    """
+
+    def __init__(
+        self, examples: Examples, size: int, epochs: float, seed: int, *, dropout: float = 0.0, pieces: float = 0.0
+    ) -> None:
+        if not len(examples.pairs):
             raise RepconcError("There are no pairs of a query and a relevant document to train on.")
-        self._pairs, self._seed, self._dropout = pairs, seed, dropout
-        self.in_epoch = -(-len(pairs) // size)
+        self._examples, self._seed, self._dropout = examples, seed, dropout
+        self._pieces = min(round(pieces * len(examples.pairs)), len(examples.pieces))
+        total = len(examples.pairs) + self._pieces
+        self.in_epoch = -(-total // size)
+        self.smallest = total // self.in_epoch
         self.steps = max(1, round(self.in_epoch * epochs))
 
     def at(self, step: int, negatives: np.ndarray | None = None, hard: int = 0) -> Batch:
         """The batch of a step. negatives: [Q, n], for each query the numbers to draw `hard` from; -1 for none."""
         epoch, place = divmod(step, self.in_epoch)
-        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._pairs))
-        queries, positives = self._pairs[np.array_split(order, self.in_epoch)[place]].T
+        random = np.random.default_rng([self._seed, epoch])
+        chosen_pieces = random.permutation(len(self._examples.pieces))[: self._pieces]
+        pairs = np.concatenate([self._examples.pairs, self._examples.pieces[chosen_pieces]])
+        queries, positives = pairs[np.array_split(random.permutation(len(pairs)), self.in_epoch)[place]].T
         dropout = Dropout(self._dropout, self._seed * 2**32 + step) if self._dropout else None
         if negatives is None or not hard:
             return Batch(queries, positives, dropout)

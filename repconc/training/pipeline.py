@@ -25,13 +25,15 @@ from repconc.models.inputs import CachedVectors, Inputs, Texts
 from repconc.models.repconc import RepconcModel, save_model
 from repconc.packages import Progress
 from repconc.records import Document, Query
-from repconc.training.examples import Examples, Validation
+from repconc.training.examples import Examples, Validation, piece_of
 from repconc.training.loop import Observer
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Recipe
 from repconc.training.report import draw_report
 from repconc.training.trainer import Trainer
 from repconc.vectors import CorpusDigest, Vectors
+
+PIECES = 100_000
 
 
 class Plan(Settings):
@@ -164,18 +166,18 @@ def _examples(
     """Texts by number, tokenised once; or, for heads, vectors that are encoded once."""
     queries, relevant = data.relevant()
     dev = data.queries[data.split]
+    pieces, sources = _pieces(data, recipe)
+    texts = [[query.text for query in queries] + pieces, [query.text for query in dev]]
     if recipe.train == "heads":
         if vectors is None:
             raise RepconcError("Heads are trained on vectors: say where they are, or shall be.")
         documents: Inputs = _cached(data, encoder, vectors, ranks, observe)
-        sides: list[Inputs] = [
-            CachedVectors([encoder.embed_queries([query.text for query in part])]) for part in (queries, dev)
-        ]
+        sides: list[Inputs] = [CachedVectors([encoder.embed_queries(part)]) for part in texts]
     else:
         progress = _as_progress("tokenising", observe)
-        texts = (document.full_text for document in data.dataset.documents)
-        documents = Texts(encoder, "document", texts, len(data.document_ids), progress)
-        sides = [Texts(encoder, "query", [query.text for query in part]) for part in (queries, dev)]
+        corpus = (document.full_text for document in data.dataset.documents)
+        documents = Texts(encoder, "document", corpus, len(data.document_ids), progress)
+        sides = [Texts(encoder, "query", part) for part in texts]
     validation = Validation(
         query_ids=[query.id for query in dev],
         queries=sides[1],
@@ -183,7 +185,7 @@ def _examples(
         relevance=data.dataset.relevance(data.split),
         documents=_pool(data, recipe),
     )
-    return Examples(data.document_ids, documents, sides[0], relevant, validation)
+    return Examples(data.document_ids, documents, sides[0], relevant + sources, len(queries), validation)
 
 
 def _cached(data: _Data, encoder: Encoder, folder: Path, ranks: Ranks, observe: Observer) -> CachedVectors:
@@ -195,6 +197,18 @@ def _cached(data: _Data, encoder: Encoder, folder: Path, ranks: Ranks, observe: 
         raise RepconcError(f"The vectors in {folder} are of another corpus or another encoder; encode it first.")
     vectors.verify()
     return CachedVectors(list(vectors.blocks()))
+
+
+def _pieces(data: _Data, recipe: Recipe) -> tuple[list[str], list[np.ndarray]]:
+    """A piece of each document, or of some where there are very many, and the document's number."""
+    if not recipe.pieces:
+        return [], []
+    random = np.random.default_rng(recipe.seed)
+    count = len(data.document_ids)
+    chosen = set(random.permutation(count)[:PIECES].tolist())
+    numbered = ((number, document) for number, document in enumerate(data.dataset.documents) if number in chosen)
+    cut = [(piece_of(document.full_text, random), np.array([number])) for number, document in numbered]
+    return [piece for piece, _ in cut], [number for _, number in cut]
 
 
 def _pool(data: _Data, recipe: Recipe) -> np.ndarray:

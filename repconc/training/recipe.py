@@ -99,6 +99,9 @@ class Recipe(Settings):
     """What scores are multiplied by in the loss; None: 20 for vectors of length 1, else 1."""
     chunk: PositiveInt = 64
     """Texts that go through a transformer at a time; it changes memory, not the result."""
+    pieces: float = Field(default=0.0, ge=0)
+    """Pieces of documents that stand in for queries: so many times the labelled pairs, others in each epoch. Few
+    labels are soon learned by heart; with pieces every document of the corpus has a question to answer."""
     validation_split: str = "dev"
     validation_documents: PositiveInt | None = None
     """How many documents dev queries search while an encoder learns; None: all. Stage 2 always searches all."""

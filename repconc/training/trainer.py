@@ -23,11 +23,12 @@ from repconc.quantization.opq import train_opq
 from repconc.quantization.product import Constraint, ProductQuantizer
 from repconc.training.corpus import Corpus
 from repconc.training.dense import dense_loss
+from repconc.training.embedding import embed_all
 from repconc.training.examples import Batches, Examples
 from repconc.training.loop import Line, Observer, State, Task, fit
 from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
 from repconc.training.ranks import Ranks
-from repconc.training.recipe import DensePhase, Recipe, StageOne, StageTwo, paper_weight
+from repconc.training.recipe import DensePhase, Phase, Recipe, StageOne, StageTwo, paper_weight
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.stage_two import search_and_rank
 from repconc.training.statistics import twins_of, use_of
@@ -107,7 +108,7 @@ class Trainer:
         """Encoders and codebooks together, with static hard negatives that the warmed-up model retrieves."""
         settings, quantizer = self.recipe.stage_one, self.quantizer
         M, K, _ = quantizer.codebooks.shape
-        smallest = len(self.examples.pairs) // -(-len(self.examples.pairs) // settings.batch) * (1 + settings.hard)
+        smallest = self._batches(settings).smallest * (1 + settings.hard)
         if settings.constraint and smallest < K:
             raise RepconcError(
                 f"A batch of stage 1 has {smallest} documents for {K} codewords, so they cannot be in equal use: "
@@ -146,6 +147,10 @@ class Trainer:
 
     # What they are made of
 
+    def _batches(self, settings: Phase) -> Batches:
+        seed, pieces = self.recipe.seed, self.recipe.pieces
+        return Batches(self.examples, settings.batch, settings.epochs, seed, dropout=settings.dropout, pieces=pieces)
+
     def _contrast(
         self,
         settings: DensePhase | StageOne,
@@ -156,7 +161,7 @@ class Trainer:
         negatives: str,
         loss_with_codes: StageOneLoss | None = None,
     ) -> State:
-        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed, settings.dropout)
+        batches = self._batches(settings)
         every = settings.refresh if isinstance(settings, DensePhase) and negatives == "refreshed" else batches.steps
         mined: dict[int, np.ndarray | None] = {}
 
@@ -183,7 +188,7 @@ class Trainer:
         *,
         by_lambda: bool,
     ) -> State:
-        batches = Batches(self.examples.pairs, settings.batch, settings.epochs, self.recipe.seed, settings.dropout)
+        batches = self._batches(settings)
 
         def backward(step: int) -> dict[str, float]:
             return search_and_rank(
@@ -210,13 +215,15 @@ class Trainer:
         return state
 
     def _mine(self, depth: int, file: Path) -> np.ndarray:
-        """[Q, n]: the top irrelevant documents of all training queries under the model as it is."""
+        """[Q, n]: the top irrelevant documents of all labelled queries under the model as it is; pieces have none."""
         if not file.exists():
-            numbers = self.ranks.share_of(np.arange(len(self.examples.queries)))
-            queries = self.corpus.queries()[torch.from_numpy(numbers).to(self.model.device)]
+            numbers = self.ranks.share_of(np.arange(self.examples.labelled))
+            queries = embed_all(self.model, "query", self.examples.queries, numbers)
             relevant = [self.examples.relevant[number] for number in numbers.tolist()]
             found = top_irrelevant(queries, self._searchable(), relevant, depth)
-            self._write(file, save({"negatives": self.ranks.gather(found).int().cpu().numpy()}))
+            whole = torch.full((len(self.examples.queries), depth), -1, dtype=torch.int32)
+            whole[: self.examples.labelled] = self.ranks.gather(found).int().cpu()
+            self._write(file, save({"negatives": whole.numpy()}))
         self.ranks.wait()
         return load_file(file)["negatives"]
 

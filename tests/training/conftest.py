@@ -58,6 +58,7 @@ def examples_of(encoder: Encoder) -> Examples:
         queries=Texts(encoder, "query", queries[:40]),
         # Every third query has a second relevant document.
         relevant=[np.array([n, n + 100] if n % 3 == 0 else [n]) for n in range(40)],
+        labelled=40,
         validation=Validation(
             query_ids=[f"q{number}" for number in dev],
             queries=Texts(encoder, "query", [queries[number] for number in dev]),

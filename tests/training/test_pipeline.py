@@ -18,6 +18,7 @@ from repconc.training.pipeline import training_folder
 # Dev queries of so small a set say little; the training queries choose the checkpoint, so that each phase moves it.
 FAST = {
     "validation_split": "train",
+    "pieces": 0.5,
     "dense": [{"epochs": 2, "batch": 16, "depth": 20, "evaluations": 2, "encoder_rate": 0.05}],
     "quantizer": {"bytes": 4, "codewords": 16, "turns": 5},
     "stage_one": {"epochs": 3, "batch": 16, "depth": 20, "evaluations": 2, "encoder_rate": 0.05},

@@ -26,7 +26,7 @@ def quantizer_for(model, K=8, M=4):
 
 def batch_of(examples):
     negatives = np.array([[(7 * query + 3) % 240, (11 * query + 5) % 240] for query in range(40)])
-    return Batches(examples.pairs, 20, 1, seed=0).at(0, negatives, hard=2)
+    return Batches(examples, 20, 1, seed=0).at(0, negatives, hard=2)
 
 
 def gradients(model, quantizer):
@@ -63,7 +63,7 @@ def test_stage_two_is_the_same_for_every_chunk_size(bert, by_lambda):
     model.separate_queries()
     quantizer = quantizer_for(model)
     codes = torch.randint(8, (240, 4), generator=torch.Generator().manual_seed(1)).to(torch.uint8)
-    batch = Batches(examples.pairs, 20, 1, seed=0).at(0)
+    batch = Batches(examples, 20, 1, seed=0).at(0)
     results = []
     for chunk in (1 << 30, 6, 1):
         options = {"depth": 10, "scale": 20.0, "by_lambda": by_lambda, "ranks": Ranks(), "chunk": chunk}

@@ -33,7 +33,7 @@ def write_gradients(folder: str, output: str) -> None:
     quantizer = ProductQuantizer(torch.randn(4, 8, model.dimension // 4, generator=generator) / 4, model.dimension)
     negatives = np.arange(80).reshape(40, 2) + 120
     # 54 pairs in batches of 27: two ranks hold 14 and 13 queries, 14 and 13 negatives.
-    batch = own_part(Batches(examples.pairs, 27, 1, seed=0).at(0, negatives, hard=1), ranks)
+    batch = own_part(Batches(examples, 27, 1, seed=0).at(0, negatives, hard=1), ranks)
     tensors: dict[str, torch.Tensor] = {}
 
     def collect(phase: str, parts: dict[str, float]) -> None:
