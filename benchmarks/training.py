@@ -12,7 +12,6 @@ measured again.
 import argparse
 import copy
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,9 +89,7 @@ class Ablation:
         recipe = self.recipe.model_copy(update={"quantizer": quantizer})
         free = recipe.stage_one.model_copy(update={"constraint": False})
         opq = self._trainer(f"opq-{size}", recipe, copy.deepcopy(model))
-        start = time.monotonic()
-        opq.warm_up()
-        warm = time.monotonic() - start
+        warm = opq.warm_up()
         opq.code()
         before = self._codes(opq)
         self._keep("OPQ", size, before, warm, None, codes=opq.codes)

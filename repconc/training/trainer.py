@@ -4,6 +4,7 @@ A phase that is finished has left a file in the folder; run again, it reads the 
 was killed anywhere goes through the same phases in the same order, quickly up to the place where it was, and on.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,7 @@ class Trainer:
     quantizer: ProductQuantizer
     codes: np.ndarray  # [N, M] of all documents, fixed from coding on
     coding: Codec  # what they were coded with
+    save_every = 120.0  # seconds between two checkpoints
 
     def __init__(
         self,
@@ -58,7 +60,6 @@ class Trainer:
         self.corpus = Corpus(model, examples, self.ranks)
         self.scale = recipe.scale or (NORMALIZED_SCALE if model.is_normalized else 1.0)
         self.history: list[Line] = []
-        self.save_every = 120.0
         # Chunks save the memory of a transformer's activations; a head or a static encoder has next to none.
         self.chunk = recipe.chunk if model.has_layers else 1 << 30
 
@@ -75,10 +76,14 @@ class Trainer:
         loss = dense_loss(self.scale)
         return self._contrast(phase, name, loss, self.corpus.measure_vectors, negatives=phase.negatives)
 
-    def warm_up(self, rotate: bool = True) -> None:
-        """OPQ on the document vectors, or on a sample of them; the rotation becomes a part of the text model."""
+    def warm_up(self, rotate: bool = True) -> float:
+        """OPQ on the document vectors, or on a sample of them; the rotation becomes a part of the text model.
+
+        Gives the seconds that it took, also when they were spent in an earlier run.
+        """
         quantizer, path = self.recipe.quantizer, self.folder / "warmup.safetensors"
         if not path.exists():
+            start = time.monotonic()
             N = len(self.corpus)
             if quantizer.codewords > N:
                 raise RepconcError(
@@ -97,12 +102,14 @@ class Trainer:
                 progress=self._progress("warm-up"),
             )
             rotation = {} if codec.rotation is None else {"rotation": codec.rotation}
-            self._write(path, save({"codebooks": codec.codebooks} | rotation))
+            seconds = np.array([time.monotonic() - start])
+            self._write(path, save({"codebooks": codec.codebooks, "seconds": seconds} | rotation))
         arrays = load_file(path)
         if "rotation" in arrays:
             self.model.rotate(arrays["rotation"])
         codec = Codec(arrays["codebooks"], self.model.dimension)
         self.quantizer = ProductQuantizer.from_codec(codec).to(self.model.device)
+        return float(arrays["seconds"][0])
 
     def stage_one(self) -> State:
         """Encoders and codebooks together, with static hard negatives that the warmed-up model retrieves."""

@@ -1,11 +1,8 @@
 """The whole pipeline on a tiny set: what it leaves, how it resumes, what it refuses."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -14,6 +11,7 @@ from sentence_transformers import SentenceTransformer
 
 from repconc import Encoder, RepconcError, RepconcModel, load_dataset, make_recipe, train
 from repconc.training.pipeline import training_folder
+from repconc.training.trainer import Trainer
 
 # Dev queries of so small a set say little; the training queries choose the checkpoint, so that each phase moves it.
 FAST = {
@@ -81,34 +79,31 @@ def test_heads_learn_behind_a_frozen_encoder(tiny_bert, labelled, tmp_path):
     assert model.manifest.bytes == 4
 
 
-COMMAND = """
-import sys
-from repconc import load_dataset, make_recipe, train
-from repconc.training.trainer import Trainer
-import json
-Trainer.save_every = 0.0
-train(load_dataset(sys.argv[1]), sys.argv[2], make_recipe(json.loads(sys.argv[3])))
-"""
-
-
-def test_killed_at_random_points_it_ends_with_the_same_model(tiny_static, labelled, tmp_path):
-    values = FAST | {"encoder": {"documents": str(tiny_static)}}
-    unbroken = train(load_dataset(labelled), tmp_path / "unbroken", make_recipe(values))
-    command = [sys.executable, "-c", COMMAND, str(labelled), str(tmp_path / "killed"), json.dumps(values)]
+def test_killed_at_random_points_it_ends_with_the_same_model(tiny_static, labelled, tmp_path, monkeypatch):
+    """Real processes, really killed; forked, so that they start at once."""
+    monkeypatch.setattr(Trainer, "save_every", 0.0)
+    dataset, values = load_dataset(labelled), FAST | {"encoder": {"documents": str(tiny_static)}}
+    unbroken = train(dataset, tmp_path / "unbroken", make_recipe(values))
     folder, kills = training_folder(tmp_path / "killed"), 0
     random = np.random.default_rng(0)
-    files_to_wait_for = ["dense-1.safetensors", "stage-1.safetensors", "codes.safetensors", "stage-2.safetensors"]
-    for name in files_to_wait_for:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not (folder / name).exists():
-            time.sleep(0.002)
+
+    def start():
+        process = get_context("fork").Process(target=train, args=(dataset, tmp_path / "killed", make_recipe(values)))
+        process.start()
+        return process
+
+    for name in ["dense-1", "stage-1", "codes", "stage-2", "stage-2"]:
+        process = start()
+        while process.is_alive() and not (folder / f"{name}.safetensors").exists():
+            time.sleep(0.001)
         time.sleep(random.uniform(0, 0.03))
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
+        kills += process.is_alive()
+        process.kill()
+        process.join()
     if not (tmp_path / "killed").exists():
-        subprocess.run(command, check=True)
+        last = start()
+        last.join()
+        assert last.exitcode == 0
     assert kills >= 3
     files = sorted(path.relative_to(tmp_path / "unbroken") for path in (tmp_path / "unbroken").rglob("*.safetensors"))
     for file in files:
