@@ -29,7 +29,6 @@ from repconc.files import cache_directory
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
 from repconc.models.inputs import CachedVectors, Inputs, Texts
-from repconc.training.embedding import embed_all
 from repconc.training.pipeline import make_model, read_examples
 from repconc.training.recipe import RECIPES, Recipe, make_recipe, read_recipe
 from repconc.training.statistics import frequencies, twins_of, use_of
@@ -133,7 +132,7 @@ class Ablation:
         return self._measure(trainer, CodeIndex(self.examples.document_ids, trainer.codes, codec).search)
 
     def _measure(self, trainer: Trainer, search: Callable[..., Any]) -> Evaluation:
-        vectors = embed_all(trainer.model, "query", self.queries, np.arange(len(self.queries))).cpu().numpy()
+        vectors = trainer.corpus.queries(self.queries, np.arange(len(self.queries))).cpu().numpy()
         ids = [query.id for query in self.dataset.queries("test")]
         run = dict(zip(ids, search(vectors, 100), strict=True))
         return evaluate(run, self.dataset.qrels("test"), ["MRR@10", "R@100"], self.dataset.relevance("test"))

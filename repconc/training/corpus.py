@@ -9,6 +9,7 @@ from repconc.evaluation.measures import evaluate
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
+from repconc.models.inputs import Inputs
 from repconc.packages import Progress
 from repconc.quantization.product import ProductQuantizer
 from repconc.records import Hit
@@ -17,6 +18,7 @@ from repconc.training.examples import Examples
 from repconc.training.ranks import Ranks
 
 DOCUMENTS_AT_A_TIME = 1 << 16
+TEXTS_AT_A_TIME = 4096
 
 VectorSearch = Callable[[np.ndarray, int], list[list[Hit]]]
 
@@ -24,8 +26,8 @@ VectorSearch = Callable[[np.ndarray, int], list[list[Hit]]]
 class Corpus:
     """Embeds, codes and measures; ranks share the work."""
 
-    def __init__(self, model: DualEncoder, examples: Examples, ranks: Ranks) -> None:
-        self.model, self.examples, self.ranks = model, examples, ranks
+    def __init__(self, model: DualEncoder, examples: Examples, ranks: Ranks, chunk: int) -> None:
+        self.model, self.examples, self.ranks, self.chunk = model, examples, ranks, min(chunk, TEXTS_AT_A_TIME)
 
     def __len__(self) -> int:
         return len(self.examples.documents)
@@ -36,8 +38,12 @@ class Corpus:
 
     def vectors(self, numbers: np.ndarray) -> Tensor:
         """[n, D] of some documents, on every rank."""
-        own = embed_all(self.model, "document", self.examples.documents, self.ranks.share_of(numbers))
-        return self.ranks.gather(own)
+        own = self.ranks.share_of(numbers)
+        return self.ranks.gather(embed_all(self.model, "document", self.examples.documents, own, self.chunk))
+
+    def queries(self, inputs: Inputs, numbers: np.ndarray) -> Tensor:
+        """[n, D] of some queries."""
+        return embed_all(self.model, "query", inputs, numbers, self.chunk)
 
     def codes(self, quantizer: ProductQuantizer, numbers: np.ndarray, progress: Progress | None = None) -> np.ndarray:
         """[n, M] uint8, by the nearest codewords."""
@@ -61,7 +67,7 @@ class Corpus:
 
     def measure(self, search: VectorSearch) -> dict[str, float]:
         validation = self.examples.validation
-        queries = embed_all(self.model, "query", validation.queries, np.arange(len(validation.queries)))
+        queries = self.queries(validation.queries, np.arange(len(validation.queries)))
         run = dict(zip(validation.query_ids, search(queries.cpu().numpy(), 10), strict=True))
         return evaluate(run, validation.qrels, ["MRR@10"], validation.relevance).means
 

@@ -37,7 +37,7 @@ def embed(
     return _without_graph(forward, chunks, model), push
 
 
-def embed_all(model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, chunk: int = 4096) -> Tensor:
+def embed_all(model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, chunk: int) -> Tensor:
     """Vectors of many texts [n, D], without a graph."""
     chunks = list(_chunks(inputs.lengths[numbers], chunk))
     return _without_graph(

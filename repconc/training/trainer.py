@@ -24,7 +24,6 @@ from repconc.quantization.opq import train_opq
 from repconc.quantization.product import Constraint, ProductQuantizer
 from repconc.training.corpus import Corpus
 from repconc.training.dense import dense_loss
-from repconc.training.embedding import embed_all
 from repconc.training.examples import Batches, Examples
 from repconc.training.loop import Line, Observer, State, Task, fit
 from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
@@ -57,11 +56,11 @@ class Trainer:
     ) -> None:
         self.model, self.examples, self.recipe, self.folder = model, examples, recipe, folder
         self.ranks, self.observe = ranks or Ranks(), observe
-        self.corpus = Corpus(model, examples, self.ranks)
         self.scale = recipe.scale or (NORMALIZED_SCALE if model.is_normalized else 1.0)
         self.history: list[Line] = []
         # Chunks save the memory of a transformer's activations; a head or a static encoder has next to none.
         self.chunk = recipe.chunk if model.has_layers else 1 << 30
+        self.corpus = Corpus(model, examples, self.ranks, self.chunk)
 
     # Phases, in the order in which they come
 
@@ -225,7 +224,7 @@ class Trainer:
         """[Q, n]: the top irrelevant documents of all labelled queries under the model as it is; pieces have none."""
         if not file.exists():
             numbers = self.ranks.share_of(np.arange(self.examples.labelled))
-            queries = embed_all(self.model, "query", self.examples.queries, numbers)
+            queries = self.corpus.queries(self.examples.queries, numbers)
             relevant = [self.examples.relevant[number] for number in numbers.tolist()]
             found = top_irrelevant(queries, self._searchable(), relevant, depth)
             whole = torch.full((len(self.examples.queries), depth), -1, dtype=torch.int32)

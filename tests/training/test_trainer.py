@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from repconc.training import trainer as module
-from repconc.training.embedding import embed_all
 from repconc.training.recipe import DensePhase, Quantizer, Recipe, StageOne, StageTwo, paper_weight
 from repconc.training.trainer import Trainer
 
@@ -45,7 +44,7 @@ def test_negatives_are_irrelevant_and_what_the_model_retrieves(static, tmp_path)
     model, examples = static
     trainer = Trainer(model, examples, RECIPE, tmp_path)
     mined = trainer._mine(10, tmp_path / "n.safetensors")
-    queries = embed_all(model, "query", examples.queries, np.arange(40)).numpy()
+    queries = trainer.corpus.queries(examples.queries, np.arange(40)).numpy()
     documents = trainer.corpus.vectors(trainer.corpus.everything).numpy()
     for number, (row, known) in enumerate(zip(mined, examples.relevant, strict=True)):
         order = [n for n in np.argsort(-(documents @ queries[number]), kind="stable") if n not in known][:10]
