@@ -27,7 +27,7 @@ class DualEncoder(nn.Module):
 
     def __init__(self, text: SentenceTransformer, trunk: int = 0) -> None:
         super().__init__()
-        self.text = text.eval()  # no dropout: a step is a pure function of weights and batch
+        self.text = text.float().eval()  # no dropout: a step is a pure function of weights and batch
         self.trunk = trunk
 
     @classmethod

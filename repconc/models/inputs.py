@@ -120,7 +120,7 @@ class CachedVectors:
             block = self._blocks[home]
             rows[here] = block[numbers[here] - (self._ends[home] - len(block))]
         if dropout is not None:
-            rows *= dropout.keeps(numbers[:, None], np.arange(rows.shape[1])[None])
+            rows *= dropout.keeps(numbers[:, None], np.arange(rows.shape[1])[None]) / np.float32(1 - dropout.share)
         return {"sentence_embedding": torch.from_numpy(rows).to(device)}
 
 

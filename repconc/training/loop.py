@@ -78,7 +78,7 @@ def fit(
     log_every = max(1, task.steps // 200)
     started, saved = time.monotonic() - state.seconds, time.monotonic()
     if not state.history:
-        best = _validate(task, state, best, observe, time.monotonic() - started)
+        best = _validate(task, state, best, ranks, observe, time.monotonic() - started)
     while state.step < task.steps:
         for group in optimizer.param_groups:
             group["lr"] = group["base"] * rate_at(state.step, task.steps, settings.warmup)
@@ -89,7 +89,7 @@ def fit(
         if not all(map(math.isfinite, [*losses.values(), float(length)])):
             raise RepconcError(
                 f"The loss is not a number at step {state.step + 1} of {task.name}; the last checkpoint is kept: "
-                "lower the learning rates or the scale, and train again."
+                "train again under another name with lower rates or a smaller scale."
             )
         optimizer.step()
         state.step += 1
@@ -97,7 +97,7 @@ def fit(
         if state.step % log_every == 0 or state.step == task.steps:
             _note(state, observe, {"phase": task.name, "step": state.step, "steps": task.steps, **losses})
         if (state.step % every == 0 and task.steps - state.step >= every) or state.step == task.steps:
-            best = _validate(task, state, best, observe, state.seconds)
+            best = _validate(task, state, best, ranks, observe, state.seconds)
         if ranks.is_first and (time.monotonic() - saved >= save_every or state.step == task.steps):
             _save(checkpoint, task, optimizer, state, best)
             saved = time.monotonic()
@@ -114,10 +114,10 @@ def rate_at(step: int, steps: int, warmup: float) -> float:
 
 
 def _validate(
-    task: Task, state: State, best: dict[str, Tensor], observe: Observer, seconds: float
+    task: Task, state: State, best: dict[str, Tensor], ranks: Ranks, observe: Observer, seconds: float
 ) -> dict[str, Tensor]:
     """Measure the dev queries; gives the best weights so far."""
-    measures = task.validate()
+    measures = {name: ranks.first(value) for name, value in task.validate().items()}  # all keep the same checkpoint
     balance = task.balance() if state.step else {}
     line = {"phase": task.name, "step": state.step, "steps": task.steps, "seconds": round(seconds, 1)}
     _note(state, observe, {**line, **measures, **balance})

@@ -22,6 +22,7 @@ from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
 from repconc.models.encoding import encode_corpus
 from repconc.models.inputs import CachedVectors, Inputs, Texts
+from repconc.models.manifest import MANIFEST, ModelManifest
 from repconc.models.repconc import RepconcModel, save_model
 from repconc.packages import Progress
 from repconc.records import Document, Query
@@ -60,6 +61,7 @@ def train(
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise RepconcError(f"{output} is there already; remove it first, or choose another name.")
     data = _read(dataset, recipe, observe)  # before anything is written: it may be refused
+    _refuse_compressed(Path(recipe.encoder.documents))
     encoder = Encoder(recipe.encoder, device)
     folder = training_folder(output)
     with _only_trainer(folder, ranks):
@@ -72,6 +74,12 @@ def train(
             shutil.rmtree(folder)
         ranks.wait()
     return RepconcModel.load(output, device)
+
+
+def _refuse_compressed(folder: Path) -> None:
+    """A rotation that is already there would be trained along, and a second one put behind it."""
+    if (folder / MANIFEST).exists() and read_model(folder / MANIFEST, ModelManifest).bytes is not None:
+        raise RepconcError(f"{folder} is compressed already; start from the dense model that it was made from.")
 
 
 def make_model(encoder: Encoder, recipe: Recipe) -> DualEncoder:
@@ -92,7 +100,7 @@ def run_phases(trainer: Trainer) -> dict[str, dict[str, float]]:
     trainer.warm_up(rotate=recipe.method != "pq")
     if recipe.method == "repconc":
         figures["stage 1"] = {"MRR@10": trainer.stage_one().best}
-    figures["codes"] = trainer.code()
+    figures["codes"] = trainer.code() | trainer.corpus.measure_codes(trainer.quantizer)
     if recipe.method in ("repconc", "jpq"):
         figures["stage 2"] = {"MRR@10": trainer.stage_two().best}
     return figures

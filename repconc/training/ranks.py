@@ -7,6 +7,7 @@ process is the case of one rank, in which nothing is sent.
 
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 
 import numpy as np
 import torch
@@ -23,10 +24,13 @@ class Ranks:
         """Join the group that `torchrun` describes in the environment; without one, be alone."""
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         if self.count > 1 and not dist.is_initialized():
-            dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+            cards = torch.cuda.is_available()
+            if cards:
+                torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+            # The first rank may encode a corpus for days while the others wait.
+            dist.init_process_group("cuda:nccl,cpu:gloo" if cards else "gloo", timeout=timedelta(days=30))
         self.number = dist.get_rank() if self.count > 1 else 0
-        on_cards = self.count > 1 and dist.get_backend() == "nccl"
-        self._device = torch.device("cuda" if on_cards else "cpu")  # of the small tensors that we make ourselves
+        self._device = torch.device("cpu")  # of the small tensors that we make ourselves
 
     @property
     def is_first(self) -> bool:
@@ -46,6 +50,10 @@ class Ranks:
 
     def total(self, value: float) -> float:
         return float(self.sum(torch.tensor(value, dtype=torch.float64, device=self._device)))
+
+    def first(self, value: float) -> float:
+        """The first rank's value: sums in another order may round differently, and decisions must not differ."""
+        return self.total(value if self.is_first else 0.0)
 
     def gather(self, rows: Tensor) -> Tensor:
         """[n, ...] of each rank -> [sum of n, ...] in the order of ranks. Ranks may hold different n."""

@@ -105,7 +105,7 @@ class Recipe(Settings):
     validation_split: str = "dev"
     validation_documents: PositiveInt | None = None
     """How many documents dev queries search while an encoder learns; None: all. Stage 2 always searches all."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**31)
     encoder: EncoderSettings = EncoderSettings()
     dense: tuple[DensePhase, ...] = (DensePhase(),)
     """Empty: the encoder is trained already."""

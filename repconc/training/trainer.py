@@ -114,7 +114,8 @@ class Trainer:
         """Encoders and codebooks together, with static hard negatives that the warmed-up model retrieves."""
         settings, quantizer = self.recipe.stage_one, self.quantizer
         M, K, _ = quantizer.codebooks.shape
-        smallest = self._batches(settings).smallest * (1 + settings.hard)
+        # Pieces of documents have no hard negatives, so with them only the positives are sure.
+        smallest = self._batches(settings).smallest * (1 if self.recipe.pieces else 1 + settings.hard)
         if settings.constraint and smallest < K:
             raise RepconcError(
                 f"A batch of stage 1 has {smallest} documents for {K} codewords, so they cannot be in equal use: "
@@ -176,7 +177,7 @@ class Trainer:
             if turn not in mined:
                 mined.clear()
                 file = self.folder / f"{name}-negatives-{turn}.safetensors"
-                mined[turn] = None if negatives == "in-batch" else self._mine(settings.depth, file)
+                mined[turn] = self._mine(settings.depth, file) if negatives != "in-batch" and settings.hard else None
             batch = own_part(batches.at(step, mined[turn], settings.hard), self.ranks)
             return contrast(self.model, self.examples, batch, loss, self.ranks, self.chunk)
 

@@ -19,7 +19,7 @@ FAST = {
     "pieces": 0.5,
     "dense": [{"epochs": 2, "batch": 16, "depth": 20, "evaluations": 2, "encoder_rate": 0.05}],
     "quantizer": {"bytes": 4, "codewords": 16, "turns": 5},
-    "stage_one": {"epochs": 3, "batch": 16, "depth": 20, "evaluations": 2, "encoder_rate": 0.05},
+    "stage_one": {"epochs": 3, "batch": 24, "depth": 20, "evaluations": 2, "encoder_rate": 0.05},
     "stage_two": {"epochs": 2, "batch": 16, "depth": 20, "evaluations": 2, "codebook_rate": 0.01},
 }
 
@@ -121,7 +121,7 @@ class TestBadInput:
 
     def test_a_batch_with_fewer_documents_than_codewords(self, tiny_static, labelled, tmp_path):
         small = recipe(tiny_static, stage_one={"batch": 4, "hard": 1})
-        with pytest.raises(RepconcError, match="8 documents for 16 codewords"):
+        with pytest.raises(RepconcError, match="4 documents for 16 codewords"):
             train(load_dataset(labelled), tmp_path / "model", small)
 
     def test_no_training_split(self, tiny_static, beir, tmp_path):
