@@ -35,16 +35,23 @@ def training_table(recipe: str) -> Table:
         if line["recipe"] == recipe:
             groups.setdefault((line["dataset"], line["bytes"], line["row"]), []).append(line)
     dense = {key[0]: _mean(lines, "MRR@10") for key, lines in groups.items() if key[2] == "dense"}
+    opq = {
+        (line["dataset"], line["bytes"], line["seed"]): line["measures"]["MRR@10"]
+        for (_, _, row), lines in groups.items()
+        for line in lines
+        if row == "OPQ"
+    }
     rows = []
     for (dataset, size, row), lines in groups.items():
         mrr = [line["measures"]["MRR@10"] for line in lines]
         spread = f" ± {stdev(mrr):.3f}" if len(mrr) > 1 and stdev(mrr) >= 0.0005 else ""
+        better = all(line["measures"]["MRR@10"] > opq.get((dataset, size, line["seed"]), 1.0) for line in lines)
         worst = max((line["p against OPQ"] for line in lines if "p against OPQ" in line), default=1.0)
         rows.append(
             [
                 f"{dataset}, {row}",
                 f"{size or lines[0]['bytes_per_document']:,}",
-                f"{mean(mrr):.3f}{spread}{stars(worst)}",
+                f"{mean(mrr):.3f}{spread}{stars(worst) if better else ''}",
                 f"{mean(mrr) / dense[dataset]:.1%}",
                 f"{_mean(lines, 'R@100'):.3f}",
                 f"{mean(line['seconds'] for line in lines):,.0f}",

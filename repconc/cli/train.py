@@ -84,4 +84,6 @@ def train(
 
 def _set(values: dict[str, Any], table: str, name: str, value: Any) -> None:
     if value is not None:
-        values.setdefault(table, {})[name] = value
+        if not isinstance(values.setdefault(table, {}), dict):
+            raise RepconcError(f"In the recipe, {table} must be a table: [{table}] with its settings below.")
+        values[table][name] = value

@@ -58,6 +58,9 @@ def train(
 ) -> RepconcModel:
     """Run all phases of a recipe. vectors: what `repconc encode` made of the corpus, for heads."""
     output, ranks = Path(output), Ranks()
+    if (output / MANIFEST).exists() and training_folder(output).exists():  # killed after its last step
+        shutil.rmtree(training_folder(output), ignore_errors=True)
+        return RepconcModel.load(output, device)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise RepconcError(f"{output} is there already; remove it first, or choose another name.")
     data = _read(dataset, recipe, observe)  # before anything is written: it may be refused
