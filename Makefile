@@ -8,7 +8,7 @@ BIN := .venv/bin
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/installed ## dense retrieval on HotpotQA, measured, in one table (about 5 minutes the first time)
+demo: .venv/installed ## train RepCONC on HotpotQA, beside OPQ and the uncompressed encoder, in one table (about 8 minutes)
 	@$(BIN)/repconc demo
 
 test: lint unit ## ruff, mypy and the unit tests
