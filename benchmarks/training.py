@@ -29,7 +29,8 @@ from repconc.files import cache_directory
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
 from repconc.models.inputs import CachedVectors, Inputs, Texts
-from repconc.training.pipeline import make_model, read_examples
+from repconc.training.pipeline import make_model
+from repconc.training.reading import read_examples
 from repconc.training.recipe import RECIPES, Recipe, make_recipe, read_recipe
 from repconc.training.statistics import frequencies, twins_of, use_of
 from repconc.training.trainer import Trainer

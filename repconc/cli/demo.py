@@ -42,10 +42,12 @@ def demo(
 
     Example: repconc demo
     """
+    from repconc.models.named import folder_of_named
+
     start = time.perf_counter()
     dataset = _dataset(quiet)
     with progress_bar("making the static encoder", quiet) as progress:
-        _ = _encoder(progress)
+        folder_of_named(ENCODER, progress)
     remark("Training the encoder, uncompressed ...", quiet)
     dense = _model(dataset, output / "dense", quiet, method="dense")
     from_dense = {"encoder": {"documents": str(output / "dense")}, "dense": [], "quantizer": {"bytes": BYTES}}
@@ -63,12 +65,6 @@ def demo(
     if not as_json:
         _print_answers(dataset, systems["the same, RepCONC"])
         remark(f"\nDone in {time.perf_counter() - start:.0f} s; the models are in {output}/.", quiet)
-
-
-def _encoder(progress: Any) -> Path | None:
-    from repconc.models.named import folder_of_named
-
-    return folder_of_named(ENCODER, progress)
 
 
 def _model(dataset: "RetrievalDataset", folder: Path, quiet: bool, **changes: Any) -> "RepconcModel":

@@ -9,8 +9,7 @@ import typer
 from repconc.cli.options import Dataset, Quiet, remark
 from repconc.cli.view import TrainingView
 from repconc.errors import RepconcError
-
-Method = Literal["repconc", "jpq", "opq", "pq", "dense"]
+from repconc.training.recipe import Method
 
 
 def train(

@@ -117,7 +117,7 @@ class DualEncoder(nn.Module):
         return self.text[0]
 
     def _side(self, side: Side) -> list[nn.Module]:
-        return [*self._router.sub_modules[side], *list(self.text)[1:]]
+        return _modules_of(self.text, side)
 
 
 def _modules_of(text: SentenceTransformer, side: Side) -> list[nn.Module]:

@@ -20,11 +20,17 @@ from torch import Tensor, nn
 
 from repconc.errors import RepconcError
 from repconc.files import atomic_write
+from repconc.packages import Progress
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Phase
 
 Line = dict[str, Any]
 Observer = Callable[[Line], None]
+
+
+def as_progress(phase: str, observe: Observer) -> Progress:
+    """Progress of other work, in the form of a run's lines."""
+    return lambda done, total: observe({"phase": phase, "step": done, "steps": total})
 
 
 @dataclass

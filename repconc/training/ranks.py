@@ -30,7 +30,6 @@ class Ranks:
             # The first rank may encode a corpus for days while the others wait.
             dist.init_process_group("cuda:nccl,cpu:gloo" if cards else "gloo", timeout=timedelta(days=30))
         self.number = dist.get_rank() if self.count > 1 else 0
-        self._device = torch.device("cpu")  # of the small tensors that we make ourselves
 
     @property
     def is_first(self) -> bool:
@@ -49,7 +48,7 @@ class Ranks:
         return self._reduce(tensor, dist.ReduceOp.MIN)
 
     def total(self, value: float) -> float:
-        return float(self.sum(torch.tensor(value, dtype=torch.float64, device=self._device)))
+        return float(self.sum(torch.tensor(value, dtype=torch.float64)))
 
     def first(self, value: float) -> float:
         """The first rank's value: sums in another order may round differently, and decisions must not differ."""
@@ -89,8 +88,8 @@ class Ranks:
             dist.barrier()
 
     def _sizes(self, rows: int) -> list[int]:
-        parts = [torch.zeros(1, dtype=torch.long, device=self._device) for _ in range(self.count)]
-        dist.all_gather(parts, torch.tensor([rows], device=self._device))
+        parts = [torch.zeros(1, dtype=torch.long) for _ in range(self.count)]
+        dist.all_gather(parts, torch.tensor([rows]))
         return [int(part) for part in parts]
 
     def _reduce(self, tensor: Tensor, operation: dist.ReduceOp.RedOpType) -> Tensor:

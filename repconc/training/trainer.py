@@ -19,13 +19,12 @@ from repconc.files import atomic_write
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
-from repconc.packages import Progress
 from repconc.quantization.opq import train_opq
 from repconc.quantization.product import Constraint, ProductQuantizer
 from repconc.training.corpus import Corpus
 from repconc.training.dense import dense_loss
 from repconc.training.examples import Batches, Examples
-from repconc.training.loop import Line, Observer, State, Task, fit
+from repconc.training.loop import Line, Observer, State, Task, as_progress, fit
 from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import DensePhase, Phase, Recipe, StageOne, StageTwo, paper_weight
@@ -98,7 +97,7 @@ class Trainer:
                 rotate=rotate,
                 turns=quantizer.turns,
                 seed=self.recipe.seed,
-                progress=self._progress("warm-up"),
+                progress=as_progress("warm-up", self.observe),
             )
             rotation = {} if codec.rotation is None else {"rotation": codec.rotation}
             seconds = np.array([time.monotonic() - start])
@@ -132,7 +131,7 @@ class Trainer:
         self.coding = self.quantizer.to_codec()
         path = self.folder / "codes.safetensors"
         if not path.exists():
-            codes = self.corpus.codes(self.quantizer, self.corpus.everything, self._progress("coding"))
+            codes = self.corpus.codes(self.quantizer, self.corpus.everything, as_progress("coding", self.observe))
             self._write(path, save({"codes": codes}))
         self.codes = load_file(path)["codes"]
         use = use_of(self.codes, self.quantizer.codebooks.shape[1]) | twins_of(self.codes)
@@ -144,13 +143,14 @@ class Trainer:
         self.model.separate_queries()
         settings = self.recipe.stage_two
         codes = torch.from_numpy(self.codes).to(self.model.device)
-
-        def validate() -> dict[str, float]:
-            index = CodeIndex(self.examples.document_ids, self.codes, self.quantizer.to_codec())
-            return self.corpus.measure(index.search)
-
         by_lambda = settings.loss == "lambda" or (settings.loss is None and self.codes.shape[1] <= 4)
-        return self._search_fixed(settings, "stage-2", FixedCodes(self.quantizer, codes), validate, by_lambda=by_lambda)
+        return self._search_fixed(
+            settings, "stage-2", FixedCodes(self.quantizer, codes), self.measure_codes, by_lambda=by_lambda
+        )
+
+    def measure_codes(self) -> dict[str, float]:
+        """What dev queries find in the whole corpus, with its fixed codes and the codebooks as they now are."""
+        return self.corpus.measure(CodeIndex(self.examples.document_ids, self.codes, self.quantizer.to_codec()).search)
 
     # What they are made of
 
@@ -238,11 +238,8 @@ class Trainer:
         """All documents as the model now sees them: quantized from the warm-up on."""
         if not hasattr(self, "quantizer"):
             return Passing(self.corpus.vectors, len(self.corpus))
-        codes = self.corpus.codes(self.quantizer, self.corpus.everything, self._progress("mining"))
+        codes = self.corpus.codes(self.quantizer, self.corpus.everything, as_progress("mining", self.observe))
         return FixedCodes(self.quantizer, torch.from_numpy(codes).to(self.model.device))
-
-    def _progress(self, phase: str) -> Progress:
-        return lambda done, total: self.observe({"phase": phase, "step": done, "steps": total})
 
     def _note(self, line: Line) -> None:
         self.history.append(line)
