@@ -1,6 +1,7 @@
 """Files that are either whole or not there, and where the cache lives."""
 
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -89,10 +90,10 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
 
 
-def remove_partials(folder: Path) -> None:
-    """Remove what writers that were killed left in a folder. Only for one that nobody writes to."""
-    for partial in folder.glob(".*.partial"):
-        partial.unlink(missing_ok=True)
+def remove_partials(folder: Path, of: str = "") -> None:
+    """Remove what killed writers left in a folder, or what they left `of` one name. Only where nobody writes now."""
+    for partial in folder.glob(f".{glob.escape(of)}*.partial"):
+        shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
 
 
 def write_model(path: Path, model: BaseModel) -> None:

@@ -52,7 +52,8 @@ def train(
     from repconc.training.recipe import make_recipe, read_recipe
 
     if resume:
-        chosen = read_plan(output).recipe
+        plan = read_plan(output)
+        chosen, vectors = plan.recipe, Path(plan.vectors) if plan.vectors else None
     else:
         recipe = recipe or ("heads" if what == "heads" else "static" if encoder == "static" else "transformer")
         values = read_recipe(recipe)
@@ -64,8 +65,6 @@ def train(
         if trained:
             values["dense"] = []
         chosen = make_recipe(values, recipe)
-    if chosen.method == "dense" and not chosen.dense:
-        raise RepconcError("Method dense without a dense phase trains nothing; leave out --trained.")
     loaded = load_dataset(dataset)
     first = Ranks().is_first
     with TrainingView(quiet or not first) as view:

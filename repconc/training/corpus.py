@@ -1,13 +1,10 @@
 """The documents and the dev queries as the model sees them at this moment."""
 
-from collections.abc import Callable
-
 import numpy as np
+import torch
 from torch import Tensor
 
 from repconc.evaluation.measures import evaluate
-from repconc.indexes.codes import CodeIndex
-from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
 from repconc.models.inputs import Inputs
 from repconc.packages import Progress
@@ -15,12 +12,11 @@ from repconc.quantization.product import ProductQuantizer
 from repconc.records import Hit
 from repconc.training.embedding import embed_all
 from repconc.training.examples import Examples
+from repconc.training.negatives import FixedCodes, Passing, Searchable, top
 from repconc.training.ranks import Ranks
 
 DOCUMENTS_AT_A_TIME = 1 << 16
 TEXTS_AT_A_TIME = 4096
-
-VectorSearch = Callable[[np.ndarray, int], list[list[Hit]]]
 
 
 class Corpus:
@@ -45,31 +41,33 @@ class Corpus:
         """[n, D] of some queries."""
         return embed_all(self.model, "query", inputs, numbers, self.chunk)
 
-    def codes(self, quantizer: ProductQuantizer, numbers: np.ndarray, progress: Progress | None = None) -> np.ndarray:
-        """[n, M] uint8, by the nearest codewords."""
+    def codes(self, quantizer: ProductQuantizer, numbers: np.ndarray, progress: Progress | None = None) -> Tensor:
+        """[n, M] uint8 of some documents, by the nearest codewords."""
         codec, parts = quantizer.to_codec(), []
         for start in range(0, len(numbers), DOCUMENTS_AT_A_TIME):
             part = numbers[start : start + DOCUMENTS_AT_A_TIME]
             parts.append(codec.encode(self.vectors(part).cpu().numpy()))
             if progress:
                 progress(start + len(part), len(numbers))
-        return np.concatenate(parts)
+        return torch.from_numpy(np.concatenate(parts)).to(self.model.device)
 
     def measure_vectors(self) -> dict[str, float]:
         """What dev queries find among uncompressed documents."""
-        numbers = self.examples.validation.documents
-        return self.measure(FlatIndex(self._ids(numbers), [self.vectors(numbers).cpu().numpy()]).search)
+        pool = self.examples.validation.documents
+        return self.measure(Passing(lambda places: self.vectors(pool[places]), len(pool)), pool)
 
     def measure_codes(self, quantizer: ProductQuantizer) -> dict[str, float]:
         """What dev queries find among documents coded as they now are."""
-        numbers = self.examples.validation.documents
-        return self.measure(CodeIndex(self._ids(numbers), self.codes(quantizer, numbers), quantizer.to_codec()).search)
+        pool = self.examples.validation.documents
+        return self.measure(FixedCodes(quantizer, self.codes(quantizer, pool)), pool)
 
-    def measure(self, search: VectorSearch) -> dict[str, float]:
-        validation = self.examples.validation
-        queries = self.queries(validation.queries, np.arange(len(validation.queries)))
-        run = dict(zip(validation.query_ids, search(queries.cpu().numpy(), 10), strict=True))
+    def measure(self, documents: Searchable, pool: np.ndarray) -> dict[str, float]:
+        """pool: the documents' numbers in the corpus."""
+        validation, ids = self.examples.validation, self.examples.document_ids
+        queries = self.queries(validation.queries, self.ranks.share_of(np.arange(len(validation.queries))))
+        scores, places = (self.ranks.gather(part).cpu() for part in top(queries, documents, min(10, len(pool))))
+        run = {
+            query: [Hit(ids[number], value) for number, value in zip(pool[row].tolist(), values.tolist(), strict=True)]
+            for query, row, values in zip(validation.query_ids, places.numpy(), scores, strict=True)
+        }
         return evaluate(run, validation.qrels, ["MRR@10"], validation.relevance).means
-
-    def _ids(self, numbers: np.ndarray) -> list[str]:
-        return [self.examples.document_ids[number] for number in numbers.tolist()]

@@ -13,6 +13,9 @@ from repconc.errors import RepconcError
 from repconc.models.inputs import Dropout, Inputs
 from repconc.records import Qrels
 
+PIECES = 100_000
+"""How many pieces of documents are cut at most."""
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -72,6 +75,23 @@ class Batch(NamedTuple):
     dropout: Dropout | None = None
 
 
+class Epoch(NamedTuple):
+    """How an epoch is cut."""
+
+    pieces: int
+    batches: int
+    smallest: int
+
+
+def batches_in(pairs: int, pieces: int, size: int, ratio: float) -> Epoch:
+    """An epoch of all pairs, and of `ratio` times as many pieces where there are so many."""
+    if not pairs:
+        raise RepconcError("There are no pairs of a query and a relevant document to train on.")
+    taken = min(round(ratio * pairs), pieces)
+    batches = -(-(pairs + taken) // size)
+    return Epoch(taken, batches, (pairs + taken) // batches)
+
+
 class Batches:
     """All batches of a phase. Those of one epoch are of almost equal size: no small rest at the end.
 
@@ -81,13 +101,8 @@ class Batches:
     def __init__(
         self, examples: Examples, size: int, epochs: float, seed: int, *, dropout: float = 0.0, pieces: float = 0.0
     ) -> None:
-        if not len(examples.pairs):
-            raise RepconcError("There are no pairs of a query and a relevant document to train on.")
         self._examples, self._seed, self._dropout = examples, seed, dropout
-        self._pieces = min(round(pieces * len(examples.pairs)), len(examples.pieces))
-        total = len(examples.pairs) + self._pieces
-        self.in_epoch = -(-total // size)
-        self.smallest = total // self.in_epoch
+        self._pieces, self.in_epoch, self.smallest = batches_in(len(examples.pairs), len(examples.pieces), size, pieces)
         self.steps = max(1, round(self.in_epoch * epochs))
 
     def at(self, step: int, negatives: np.ndarray | None = None, hard: int = 0) -> Batch:

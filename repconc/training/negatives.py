@@ -1,9 +1,10 @@
-"""Hard negatives: the top irrelevant documents of a query, mined once or searched at every step (paper, 3.6.2).
+"""Search while training: hard negatives, mined once or searched at every step (paper, 3.6.2), and dev queries.
 
 Sizes: B queries, N documents, D dimensions, n negatives.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -44,10 +45,15 @@ class Passing:
 
 
 class FixedVectors:
-    """Uncompressed and in memory: ADORE."""
+    """Uncompressed and in memory, embedded when they are first asked for: ADORE."""
 
-    def __init__(self, vectors: Tensor) -> None:
-        self.vectors = vectors  # [N, D]
+    def __init__(self, embed: Callable[[], Tensor]) -> None:
+        self._embed = embed
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        """[N, D]"""
+        return self._embed()
 
     def blocks(self) -> Iterator[Tensor]:
         yield from torch.split(self.vectors, DOCUMENTS_AT_A_TIME)
@@ -73,26 +79,38 @@ class FixedCodes:
         return tables.gather(2, codes).sum(dim=1)
 
 
-@torch.no_grad()
 def top_irrelevant(queries: Tensor, documents: Searchable, relevant: list[np.ndarray], n: int) -> Tensor:
-    """[B, D] -> [B, n]: the numbers of the best documents that are not relevant; -1 where there are no more.
+    """[B, D] -> [B, n]: the numbers of the best documents that are not relevant; -1 where there are no more."""
+    return top(queries, documents, n, relevant)[1]
 
-    Documents go by once, so they may be embedded on the way and never lie in memory together.
+
+@torch.no_grad()
+def top(
+    queries: Tensor, documents: Searchable, n: int, without: list[np.ndarray] | None = None
+) -> tuple[Tensor, Tensor]:
+    """[B, D] -> scores [B, n] and numbers [B, n] of the best documents, but for those that a query goes `without`.
+
+    Documents go by once, so they may be embedded on the way and never lie in memory together. Where there are fewer
+    than n, the rest has the number -1.
     """
     best = torch.full((len(queries), n), -torch.inf, device=queries.device)
     numbers = torch.full((len(queries), n), -1, device=queries.device)
-    rows = torch.from_numpy(np.repeat(np.arange(len(relevant)), [len(known) for known in relevant]))
-    columns = torch.from_numpy(np.concatenate([np.empty(0, np.int64), *relevant]))
+    without = without or [np.empty(0, np.int64)] * len(queries)
+    ends = np.cumsum([len(known) for known in without])
+    rows = np.repeat(np.arange(len(without)), [len(known) for known in without])
+    columns = np.concatenate([np.empty(0, np.int64), *without])
     start = 0
     for block in documents.blocks():
-        for group in torch.arange(len(queries)).split(QUERIES_AT_A_TIME):
-            low, high = int(group[0]), int(group[-1]) + 1
+        for low in range(0, len(queries), QUERIES_AT_A_TIME):
+            high = min(low + QUERIES_AT_A_TIME, len(queries))
             scores = queries[low:high] @ block.T  # [B, block]
-            here = (rows >= low) & (rows < high) & (columns >= start) & (columns < start + len(block))
-            scores[(rows[here] - low).to(scores.device), (columns[here] - start).to(scores.device)] = -torch.inf
+            those = slice(ends[low - 1] if low else 0, ends[high - 1])  # of these queries
+            here = (columns[those] >= start) & (columns[those] < start + len(block))
+            out = [torch.from_numpy(part[those][here]) for part in (rows - low, columns - start)]
+            scores[out[0].to(scores.device), out[1].to(scores.device)] = -torch.inf
             found, places = scores.topk(min(n, len(block)), dim=1)
             merged, order = torch.cat([best[low:high], found], dim=1).topk(n, dim=1)
             numbers[low:high] = torch.cat([numbers[low:high], places + start], dim=1).gather(1, order)
             best[low:high] = merged
         start += len(block)
-    return numbers.masked_fill(best == -torch.inf, -1)
+    return best, numbers.masked_fill(best == -torch.inf, -1)

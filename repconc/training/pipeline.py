@@ -19,6 +19,7 @@ from repconc.models.encoder import Encoder
 from repconc.models.manifest import MANIFEST, ModelManifest
 from repconc.models.repconc import RepconcModel, save_model
 from repconc.training.loop import Observer
+from repconc.training.possible import refuse_impossible
 from repconc.training.ranks import Ranks
 from repconc.training.reading import Labelled, make_examples, read
 from repconc.training.recipe import Recipe
@@ -34,6 +35,7 @@ class Plan(Settings):
     corpus_sha256: str
     labels_sha256: str
     fingerprint: str
+    vectors: str | None = None
 
 
 def train(
@@ -55,11 +57,19 @@ def train(
     data = read(dataset, recipe, observe)  # before anything is written: it may be refused
     _refuse_compressed(Path(recipe.encoder.documents))
     encoder = Encoder(recipe.encoder, device)
+    model = make_model(encoder, recipe)
+    refuse_impossible(
+        recipe,
+        dimension=encoder.dimension,
+        documents=len(data.document_ids),
+        pairs=sum(map(len, data.relevant[1])),
+        ranks=ranks.count,
+    )
     folder = training_folder(output)
     with _only_trainer(folder, ranks):
-        _agree_on_plan(folder, _plan(data, recipe, encoder), ranks)
+        _agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks)
         examples = make_examples(data, encoder, recipe, Path(vectors or folder / "vectors"), ranks, observe)
-        trainer = Trainer(make_model(encoder, recipe), examples, recipe, folder, ranks, observe)
+        trainer = Trainer(model, examples, recipe, folder, ranks, observe)
         figures = run_phases(trainer)
         if ranks.is_first:
             _save(trainer, output, dataset.name, encoder, figures)
@@ -135,18 +145,20 @@ def _only_trainer(folder: Path, ranks: Ranks) -> Iterator[None]:
     try:
         with locked(folder / "plan.json", wait=False):
             remove_partials(folder)
+            remove_partials(folder.parent, of=f"{folder.stem}.")  # of the model itself, killed while it was saved
             yield
     except BlockingIOError as error:
         raise RepconcError(f"Another process is training in {folder}; wait for it, or choose another name.") from error
 
 
-def _plan(data: Labelled, recipe: Recipe, encoder: Encoder) -> Plan:
+def _plan(data: Labelled, recipe: Recipe, encoder: Encoder, vectors: Path | str | None) -> Plan:
     return Plan(
         recipe=recipe,
         dataset=data.dataset.name,
         corpus_sha256=data.digest.hexdigest(),
         labels_sha256=data.labels_sha256(),
         fingerprint=encoder.fingerprint(),
+        vectors=None if vectors is None else str(Path(vectors).resolve()),
     )
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,11 @@ from repconc.models.encoder import Encoder
 from repconc.models.encoding import encode_corpus
 from repconc.models.inputs import CachedVectors, Inputs, Texts
 from repconc.records import Document, Query
-from repconc.training.examples import Examples, Validation, piece_of
+from repconc.training.examples import PIECES, Examples, Validation, piece_of
 from repconc.training.loop import Observer, as_progress
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Recipe
 from repconc.vectors import CorpusDigest, Vectors
-
-PIECES = 100_000
 
 
 class Labelled:
@@ -36,6 +35,7 @@ class Labelled:
         self.document_ids.append(document.id)
         self.digest.add(document)
 
+    @cached_property
     def relevant(self) -> tuple[list[Query], list[np.ndarray]]:
         """The training queries with their relevant documents; a query without any teaches nothing."""
         number_of = {id: number for number, id in enumerate(self.document_ids)}
@@ -48,7 +48,8 @@ class Labelled:
         return queries, [np.array(known[query.id], dtype=np.int64) for query in queries]
 
     def labels_sha256(self) -> str:
-        return hashlib.sha256(json.dumps([self.qrels, self.queries], sort_keys=True).encode()).hexdigest()
+        lowest = [self.dataset.relevance(split) for split in ("train", self.split)]
+        return hashlib.sha256(json.dumps([self.qrels, self.queries, lowest], sort_keys=True).encode()).hexdigest()
 
 
 def read(dataset: RetrievalDataset, recipe: Recipe, observe: Observer) -> Labelled:
@@ -69,7 +70,7 @@ def make_examples(
     data: Labelled, encoder: Encoder, recipe: Recipe, vectors: Path | None, ranks: Ranks, observe: Observer
 ) -> Examples:
     """Texts by number, tokenised once; or, for heads, vectors that are encoded once."""
-    queries, relevant = data.relevant()
+    queries, relevant = data.relevant
     dev = data.queries[data.split]
     pieces, sources = _pieces(data, recipe)
     texts = [[query.text for query in queries] + pieces, [query.text for query in dev]]

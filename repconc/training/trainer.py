@@ -14,10 +14,7 @@ import torch
 from safetensors.numpy import load_file, save
 
 from repconc.codec import Codec
-from repconc.errors import RepconcError
 from repconc.files import atomic_write
-from repconc.indexes.codes import CodeIndex
-from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
 from repconc.quantization.opq import train_opq
 from repconc.quantization.product import Constraint, ProductQuantizer
@@ -67,10 +64,8 @@ class Trainer:
         """Train the encoders without a quantizer."""
         if phase.negatives == "dynamic":
             self.model.separate_queries()
-            vectors = self.corpus.vectors(self.corpus.everything)
-            index = FlatIndex(self.examples.document_ids, [vectors.cpu().numpy()])
-            measure = partial(self.corpus.measure, index.search)
-            return self._search_fixed(phase, name, FixedVectors(vectors), measure, by_lambda=False)
+            documents = FixedVectors(partial(self.corpus.vectors, self.corpus.everything))
+            return self._search_fixed(phase, name, documents, by_lambda=False)
         loss = dense_loss(self.scale)
         return self._contrast(phase, name, loss, self.corpus.measure_vectors, negatives=phase.negatives)
 
@@ -82,13 +77,7 @@ class Trainer:
         quantizer, path = self.recipe.quantizer, self.folder / "warmup.safetensors"
         if not path.exists():
             start = time.monotonic()
-            N = len(self.corpus)
-            if quantizer.codewords > N:
-                raise RepconcError(
-                    f"There are {N} documents for {quantizer.codewords} codewords; "
-                    "give more documents, or fewer codewords (quantizer.codewords in the recipe)."
-                )
-            sample = np.random.default_rng(self.recipe.seed).permutation(N)[: quantizer.sample]
+            sample = np.random.default_rng(self.recipe.seed).permutation(len(self.corpus))[: quantizer.sample]
             vectors = self.corpus.vectors(np.sort(sample)).cpu().numpy()
             codec = train_opq(
                 vectors,
@@ -112,16 +101,8 @@ class Trainer:
     def stage_one(self) -> State:
         """Encoders and codebooks together, with static hard negatives that the warmed-up model retrieves."""
         settings, quantizer = self.recipe.stage_one, self.quantizer
-        M, K, _ = quantizer.codebooks.shape
-        # Pieces of documents have no hard negatives, so with them only the positives are sure.
-        smallest = self._batches(settings).smallest * (1 if self.recipe.pieces else 1 + settings.hard)
-        if settings.constraint and smallest < K:
-            raise RepconcError(
-                f"A batch of stage 1 has {smallest} documents for {K} codewords, so they cannot be in equal use: "
-                "raise stage_one.batch or stage_one.hard, lower quantizer.codewords, or set constraint = false."
-            )
         constraint = Constraint(settings.epsilon, settings.iterations, self.ranks.collectives)
-        weight = paper_weight(M) if settings.weight is None else settings.weight
+        weight = paper_weight(len(quantizer.codebooks)) if settings.weight is None else settings.weight
         loss = StageOneLoss(quantizer, constraint if settings.constraint else None, weight, self.scale, self.ranks)
         validate = partial(self.corpus.measure_codes, quantizer)
         return self._contrast(settings, "stage-1", loss, validate, negatives="static", loss_with_codes=loss)
@@ -132,7 +113,7 @@ class Trainer:
         path = self.folder / "codes.safetensors"
         if not path.exists():
             codes = self.corpus.codes(self.quantizer, self.corpus.everything, as_progress("coding", self.observe))
-            self._write(path, save({"codes": codes}))
+            self._write(path, save({"codes": codes.cpu().numpy()}))
         self.codes = load_file(path)["codes"]
         use = use_of(self.codes, self.quantizer.codebooks.shape[1]) | twins_of(self.codes)
         self._note({"phase": "coding", **use})
@@ -142,15 +123,12 @@ class Trainer:
         """The query side and the codebooks, with dynamic negatives over the fixed codes."""
         self.model.separate_queries()
         settings = self.recipe.stage_two
-        codes = torch.from_numpy(self.codes).to(self.model.device)
         by_lambda = settings.loss == "lambda" or (settings.loss is None and self.codes.shape[1] <= 4)
-        return self._search_fixed(
-            settings, "stage-2", FixedCodes(self.quantizer, codes), self.measure_codes, by_lambda=by_lambda
-        )
+        return self._search_fixed(settings, "stage-2", self._fixed_codes(), by_lambda=by_lambda)
 
     def measure_codes(self) -> dict[str, float]:
         """What dev queries find in the whole corpus, with its fixed codes and the codebooks as they now are."""
-        return self.corpus.measure(CodeIndex(self.examples.document_ids, self.codes, self.quantizer.to_codec()).search)
+        return self.corpus.measure(self._fixed_codes(), self.corpus.everything)
 
     # What they are made of
 
@@ -191,7 +169,6 @@ class Trainer:
         settings: DensePhase | StageTwo,
         name: str,
         documents: FixedDocuments,
-        validate: Callable[[], dict[str, float]],
         *,
         by_lambda: bool,
     ) -> State:
@@ -211,9 +188,9 @@ class Trainer:
             )
 
         codebooks = {"codebooks": documents.quantizer.codebooks} if isinstance(documents, FixedCodes) else {}
-        return self._fit(
-            Task(name, batches.steps, self.model.trainable(["query"]), codebooks, backward, validate), settings
-        )
+        validate = partial(self.corpus.measure, documents, self.corpus.everything)
+        task = Task(name, batches.steps, self.model.trainable(["query"]), codebooks, backward, validate)
+        return self._fit(task, settings)
 
     def _fit(self, task: Task, settings: DensePhase | StageOne | StageTwo) -> State:
         path = self.folder / f"{task.name}.safetensors"
@@ -239,7 +216,10 @@ class Trainer:
         if not hasattr(self, "quantizer"):
             return Passing(self.corpus.vectors, len(self.corpus))
         codes = self.corpus.codes(self.quantizer, self.corpus.everything, as_progress("mining", self.observe))
-        return FixedCodes(self.quantizer, torch.from_numpy(codes).to(self.model.device))
+        return FixedCodes(self.quantizer, codes)
+
+    def _fixed_codes(self) -> FixedCodes:
+        return FixedCodes(self.quantizer, torch.from_numpy(self.codes).to(self.model.device))
 
     def _note(self, line: Line) -> None:
         self.history.append(line)

@@ -24,7 +24,9 @@ def test_they_are_the_best_irrelevant_documents(N, B, n, at_a_time, seed):
     before = negatives.DOCUMENTS_AT_A_TIME, negatives.QUERIES_AT_A_TIME
     negatives.DOCUMENTS_AT_A_TIME, negatives.QUERIES_AT_A_TIME = at_a_time, 4
     try:
-        found = top_irrelevant(torch.from_numpy(queries), FixedVectors(torch.from_numpy(documents)), relevant, n)
+        found = top_irrelevant(
+            torch.from_numpy(queries), FixedVectors(lambda: torch.from_numpy(documents)), relevant, n
+        )
     finally:
         negatives.DOCUMENTS_AT_A_TIME, negatives.QUERIES_AT_A_TIME = before
     assert found.shape == (B, n)

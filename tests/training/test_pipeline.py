@@ -117,12 +117,22 @@ class TestBadInput:
         big = recipe(tiny_static, quantizer={"bytes": 4, "codewords": 256})
         with pytest.raises(RepconcError, match="240 documents for 256 codewords"):
             train(load_dataset(labelled), tmp_path / "model", big)
-        assert not (tmp_path / "model").exists()
+        assert not list(tmp_path.glob("model*"))
 
     def test_a_batch_with_fewer_documents_than_codewords(self, tiny_static, labelled, tmp_path):
         small = recipe(tiny_static, stage_one={"batch": 4, "hard": 1})
         with pytest.raises(RepconcError, match="4 documents for 16 codewords"):
             train(load_dataset(labelled), tmp_path / "model", small)
+        assert not list(tmp_path.glob("model*"))
+
+    def test_more_bytes_than_dimensions(self, tiny_static, labelled, tmp_path):
+        with pytest.raises(RepconcError, match="16 dimensions cannot be cut into 17 blocks"):
+            train(
+                load_dataset(labelled),
+                tmp_path / "model",
+                recipe(tiny_static, quantizer={"bytes": 17, "codewords": 16}),
+            )
+        assert not list(tmp_path.glob("model*"))
 
     def test_no_training_split(self, tiny_static, beir, tmp_path):
         with pytest.raises(RepconcError, match="no split 'train'"):
@@ -130,8 +140,8 @@ class TestBadInput:
         assert not training_folder(tmp_path / "model").exists()
 
     def test_another_recipe_does_not_go_on(self, tiny_static, labelled, tmp_path):
-        with pytest.raises(RepconcError, match="256 codewords"):
-            train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static, quantizer={"codewords": 256}))
+        with pytest.raises(RepconcError, match="not a number"):
+            train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static, scale=1e38))
         with pytest.raises(RepconcError, match="another recipe"):
             train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static))
 

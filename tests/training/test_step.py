@@ -110,6 +110,6 @@ def test_scores_of_fixed_codes_are_those_of_decoded_vectors(static):
     codes = torch.randint(8, (50, 3), generator=generator).to(torch.uint8)
     queries = torch.randn(5, 16, generator=generator)
     candidates = torch.randint(50, (5, 9), generator=generator)
-    decoded = FixedVectors(quantizer.decode(codes.long()))
+    decoded = FixedVectors(lambda: quantizer.decode(codes.long()))
     expected = decoded.scores(queries, candidates)
     assert torch.allclose(FixedCodes(quantizer, codes).scores(queries, candidates), expected, atol=1e-5)
