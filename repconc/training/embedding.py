@@ -23,7 +23,7 @@ def embed(
     """Vectors [n, D] without a graph, and the function that hands their gradient to the encoder."""
 
     def forward(places: np.ndarray) -> Tensor:
-        return model.embed(side, inputs.features(numbers[places], model.device, dropout))
+        return model.embed(side, inputs.features(numbers[places], model.device, dropout), half=model.learns_in_half)
 
     if len(numbers) <= chunk:
         vectors = forward(np.arange(len(numbers)))
@@ -38,7 +38,7 @@ def embed(
 
 
 def embed_all(model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, chunk: int) -> Tensor:
-    """Vectors of many texts [n, D], without a graph."""
+    """Vectors of many texts [n, D], without a graph; always as exact as a saved model will compute them."""
     chunks = list(_chunks(inputs.lengths[numbers], chunk))
     return _without_graph(
         lambda places: model.embed(side, inputs.features(numbers[places], model.device)), chunks, model

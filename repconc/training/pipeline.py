@@ -87,6 +87,7 @@ def _refuse_compressed(folder: Path) -> None:
 def make_model(encoder: Encoder, recipe: Recipe) -> DualEncoder:
     """The two sides as the recipe wants them trained."""
     model = DualEncoder.of(encoder, shared=recipe.shared, heads=recipe.train == "heads")
+    model.learns_in_half = recipe.precision == "bfloat16"
     if recipe.frozen_layers:
         model.freeze_layers(recipe.frozen_layers)
     return model

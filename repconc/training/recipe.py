@@ -97,6 +97,8 @@ class Recipe(Settings):
     """Transformer layers from below that do not learn, and the embeddings with them."""
     scale: float | None = Field(default=None, gt=0)
     """What scores are multiplied by in the loss; None: 20 for vectors of length 1, else 1."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of a transformer's products in training steps; weights, losses and codes are in float32 always."""
     chunk: PositiveInt = 64
     """Texts that go through a transformer at a time; it changes memory, not the result."""
     pieces: float = Field(default=0.0, ge=0)

@@ -1,6 +1,9 @@
 """Model folders: whole, checked, loadable; the hub."""
 
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -105,7 +108,37 @@ def test_frozen_layers_do_not_learn(tiny_bert):
     assert 0 < len(names) < everything
     assert not any("embeddings" in name or "layer.0." in name for name in names)
     with pytest.raises(RepconcError, match="only 2 layers"):
-        model.freeze_layers(3)
+        model.freeze_layers(2)
+
+
+HALF = """
+import numpy as np, sys, torch
+from repconc.models.dual import DualEncoder
+from repconc.models.encoder import Encoder
+from repconc.models.inputs import Texts
+from repconc.training.embedding import embed, embed_all
+
+encoder = Encoder(sys.argv[1], device="cpu")
+inputs, numbers = Texts(encoder, "query", ["the river king", "a quiet stone", "king of stone"]), np.arange(3)
+gradients, values = [], []
+for half in (False, True):
+    model = DualEncoder.of(encoder)
+    model.learns_in_half = half
+    model.zero_grad()
+    vectors, push = embed(model, "query", inputs, numbers, 2)
+    push(torch.linspace(-1, 1, vectors.numel()).reshape(vectors.shape))
+    gradients.append(torch.cat([p.grad.flatten() for p in model.trainable().values() if p.grad is not None]))
+    values.append((vectors, embed_all(model, "query", inputs, numbers, 2)))
+assert values[1][0].dtype == gradients[1].dtype == torch.float32
+assert torch.equal(values[0][1], values[1][1]), "codes and dev figures are exact always"
+assert not torch.equal(values[0][0], values[1][0]) and torch.allclose(values[0][0], values[1][0], atol=0.02)
+assert torch.cosine_similarity(*gradients, dim=0) > 0.99
+"""
+
+
+def test_half_precision_gives_almost_the_same_gradients(tiny_bert):
+    cap = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}  # some machines promise AMX and do not have it
+    subprocess.run([sys.executable, "-c", HALF, str(tiny_bert)], check=True, env=os.environ | cap)
 
 
 def test_a_static_encoder_has_no_layers_to_freeze(tiny_static):  # noqa: F811
