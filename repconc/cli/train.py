@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from repconc.cli.options import Dataset, Quiet, remark
+from repconc.cli.options import Dataset, Json, Quiet, remark
 from repconc.cli.view import TrainingView
 from repconc.errors import RepconcError
 from repconc.training.recipe import Method
@@ -37,6 +37,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with what was interrupted, whatever the other options say.")
     ] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Dense training, warm-up, stage 1, coding, stage 2. Killed at any point, the same command goes on.
@@ -44,6 +45,7 @@ def train(
     Example: repconc train hotpotqa -o model/ --encoder static --bytes 16
     """
     from repconc.data.load import load_dataset
+    from repconc.models.named import is_static
     from repconc.training.logs import loggers
     from repconc.training.loop import Observer
     from repconc.training.pipeline import read_plan
@@ -55,7 +57,7 @@ def train(
         plan = read_plan(output)
         chosen, vectors = plan.recipe, Path(plan.vectors) if plan.vectors else None
     else:
-        recipe = recipe or ("heads" if what == "heads" else "static" if encoder == "static" else "transformer")
+        recipe = recipe or ("heads" if what == "heads" else "static" if is_static(encoder) else "transformer")
         values = read_recipe(recipe)
         _set(values, "encoder", "documents", encoder)
         _set(values, "quantizer", "bytes", bytes)
@@ -76,8 +78,9 @@ def train(
 
         model = run(loaded, output, chosen, device=device, vectors=vectors, observe=observe)
     if first:
-        remark(json.dumps(model.manifest.figures, indent=2), quiet)
-        typer.echo(output)
+        figures = model.manifest.figures
+        remark(json.dumps(figures, indent=2), quiet or as_json)
+        typer.echo(json.dumps({"model": str(output), "figures": figures}) if as_json else output)
 
 
 def _set(values: dict[str, Any], table: str, name: str, value: Any) -> None:

