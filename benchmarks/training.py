@@ -64,6 +64,8 @@ class Ablation:
         self.recipe = make_recipe(read_recipe(own if own.exists() else recipe) | {"seed": seed})
         self.key = {"dataset": name, "recipe": recipe, "seed": seed}
         self.rows = [row for row in ROWS if row not in skip]
+        if "+ constraint" not in self.rows and "+ dynamic negatives" in self.rows:
+            raise SystemExit("Stage 2 goes on from the row '+ constraint': skip both or none.")
         self.encoder = Encoder(self.recipe.encoder)
         self.folder = cache_directory() / "training" / f"{name}-{recipe}-{seed}"
 
@@ -77,8 +79,8 @@ class Ablation:
         self.queries = self._test_queries()
         trainer = self._trainer("dense", self.recipe)
         self._keep("dense, untrained", None, self._flat(trainer), 0.0, None)
-        state = trainer.dense(self.recipe.dense[0], "dense-1")
-        self._keep("dense", None, self._flat(trainer), state.seconds, state.best)
+        states = [trainer.dense(phase, f"dense-{n}") for n, phase in enumerate(self.recipe.dense, start=1)]
+        self._keep("dense", None, self._flat(trainer), sum(state.seconds for state in states), states[-1].best)
         for size in sizes:
             if not known >= {(row, size) for row in self.rows if row in ROWS[2:]}:
                 self._compress(copy.deepcopy(trainer.model), size)
@@ -93,15 +95,16 @@ class Ablation:
         opq.code()
         before = self._codes(opq)
         self._keep("OPQ", size, before, warm, None, codes=opq.codes)
-        for row, chosen in (("+ clustering", recipe.model_copy(update={"stage_one": free})), ("+ constraint", recipe)):
-            if row not in self.rows:
-                continue
+        stages = {"+ clustering": recipe.model_copy(update={"stage_one": free}), "+ constraint": recipe}
+        for row, chosen in ((row, stages[row]) for row in self.rows if row in stages):
             trainer = self._trainer(f"{row[2:]}-{size}", chosen, copy.deepcopy(model), warmed=opq.folder)
             trainer.warm_up()
             state = trainer.stage_one()
             trainer.code()
             seconds = warm + state.seconds
             self._keep(row, size, self._codes(trainer), seconds, state.best, codes=trainer.codes, against=before)
+        if "+ dynamic negatives" not in self.rows:
+            return
         state = trainer.stage_two()
         self._keep(
             "+ dynamic negatives", size, self._codes(trainer), seconds + state.seconds, state.best, against=before
@@ -169,7 +172,7 @@ class Ablation:
         if against is not None:
             line["p against OPQ"] = paired_t_test(evaluation.values["MRR@10"], against.values["MRR@10"])
         if codes is not None:
-            line["use"] = dict(_use(codes))
+            line["use"] = dict(_use(codes, self.recipe.quantizer.codewords))
         results.append(SUITE, line, self.made_with)
         print(
             {key: line[key] for key in ("dataset", "seed", "row", "bytes", "measures", "dev MRR@10", "seconds")},
@@ -177,12 +180,12 @@ class Ablation:
         )
 
 
-def _use(codes: np.ndarray) -> Iterator[tuple[str, Any]]:
+def _use(codes: np.ndarray, K: int) -> Iterator[tuple[str, Any]]:
     """Statistics of the codes, and the sorted frequencies of codewords, averaged over blocks (times K: 1 = uniform)."""
-    for name, value in (use_of(codes, 256) | twins_of(codes)).items():
+    for name, value in (use_of(codes, K) | twins_of(codes)).items():
         yield name, float(f"{value:.4g}")
-    ranked = -np.sort(-frequencies(codes, 256), axis=1)
-    yield "frequencies", [float(f"{value:.4g}") for value in 256 * ranked.mean(axis=0)]
+    ranked = -np.sort(-frequencies(codes, K), axis=1)
+    yield "frequencies", [float(f"{value:.4g}") for value in K * ranked.mean(axis=0)]
 
 
 if __name__ == "__main__":

@@ -32,18 +32,18 @@ def mask_of(document_ids: Tensor, relevant: list[Tensor]) -> Tensor:
     twice, as the positive of one query and the negative of another, must count once. document_ids: [N] numbers;
     relevant: for each query the numbers of its relevant documents, its positive among them.
     """
-    rows = torch.arange(len(document_ids), device=document_ids.device)
+    device = document_ids.device
     known, column = document_ids.unique(return_inverse=True)  # [U] sorted, [N]
-    first_row = torch.full_like(known, len(rows)).scatter_reduce_(0, column, rows, reduce="amin")
-    repeated = first_row[column] != rows  # [N]
+    order = column.argsort(stable=True)  # copies side by side, the first one first
+    repeated = torch.zeros(len(column), dtype=torch.bool, device=device)  # [N]
+    repeated[order[1:]] = column[order[1:]] == column[order[:-1]]
     owners = torch.repeat_interleave(
-        torch.arange(len(relevant), device=rows.device),
-        torch.tensor([len(ids) for ids in relevant], device=rows.device),
+        torch.arange(len(relevant), device=device), torch.tensor([len(ids) for ids in relevant], device=device)
     )
     wanted = torch.cat(relevant)
     place = torch.searchsorted(known, wanted).clamp_max(len(known) - 1)
     here = known[place] == wanted
-    is_relevant = torch.zeros(len(relevant), len(known), dtype=torch.bool, device=rows.device)
+    is_relevant = torch.zeros(len(relevant), len(known), dtype=torch.bool, device=device)
     is_relevant[owners[here], place[here]] = True  # [B, U]
     # A copy of the positive is relevant and so masked; the positive itself is never masked by the loss.
     return is_relevant[:, column] | repeated

@@ -1,9 +1,11 @@
 """Two processes give the losses and the gradients of one process on the joined batch, for every parameter."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +20,24 @@ from tests.training import two_ranks
 ROOT = Path(__file__).parent.parent.parent
 
 
-def torchrun(*arguments: str) -> None:
+def torchrun(*arguments: str, until: Path | None = None) -> None:
+    """Run to the end, or kill all processes as soon as a file is there."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     where = ["--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(port)]
     command = [sys.executable, "-m", "torch.distributed.run", *where, *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"}
-    subprocess.run(command, check=True, cwd=ROOT, env=environment, capture_output=True, timeout=200)
+    if until is None:
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, capture_output=True, timeout=200)
+        return
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not until.exists():
+            time.sleep(0.005)
+        assert process.poll() is None, "it ended too early"
+        ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for number in [process.pid, *map(int, ranks)]:
+            os.kill(number, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +67,10 @@ def test_two_ranks_make_the_step_of_one(encoder, gradients):
         assert torch.allclose(first[name], expected, rtol=1e-3, atol=1e-6 * largest), name
 
 
-def test_the_command_trains_on_two_ranks(tiny_static, labelled, tmp_path):
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(
+@pytest.fixture
+def recipe(tiny_static, tmp_path) -> Path:
+    path = tmp_path / "recipe.toml"
+    path.write_text(
         f"""
         validation_split = "train"
         encoder = {{documents = "{tiny_static}"}}
@@ -67,10 +80,30 @@ def test_the_command_trains_on_two_ranks(tiny_static, labelled, tmp_path):
         stage_two = {{epochs = 2, batch = 16, depth = 20, codebook_rate = 0.01}}
         """
     )
-    torchrun("-m", "repconc.cli.main", "train", str(labelled), "-o", str(tmp_path / "two"), "--recipe", str(recipe))
+    return path
+
+
+def train_on_two(labelled: Path, output: Path, recipe: Path, until: Path | None = None) -> None:
+    command = ["-m", "repconc.cli.main", "train", str(labelled), "-o", str(output), "--recipe", str(recipe)]
+    torchrun(*command, until=until)
+
+
+def test_the_command_trains_on_two_ranks(recipe, labelled, tmp_path):
+    train_on_two(labelled, tmp_path / "two", recipe)
     one = train(load_dataset(labelled), tmp_path / "one", make_recipe(read_recipe(recipe)))
     two = RepconcModel.load(tmp_path / "two")
     # Sums in another order round differently, and now and then a document at a border gets another codeword.
     assert np.linalg.norm(one.scoring.codebooks - two.scoring.codebooks) < 0.05 * np.linalg.norm(one.scoring.codebooks)
     for phase in ("dense 1, static", "stage 1"):
         assert two.manifest.figures[phase]["MRR@10"] == pytest.approx(one.manifest.figures[phase]["MRR@10"], abs=0.05)
+
+
+@pytest.mark.slow
+def test_two_ranks_that_are_killed_end_with_the_same_model(recipe, labelled, tmp_path):
+    train_on_two(labelled, tmp_path / "unbroken", recipe)
+    for name in ("dense-1", "stage-1", "codes"):
+        train_on_two(labelled, tmp_path / "killed", recipe, tmp_path / "killed.training" / f"{name}.safetensors")
+    train_on_two(labelled, tmp_path / "killed", recipe)
+    one, other = (RepconcModel.load(tmp_path / name) for name in ("unbroken", "killed"))
+    assert np.array_equal(one.scoring.codebooks, other.scoring.codebooks)
+    assert one.manifest.fingerprint == other.manifest.fingerprint
