@@ -98,13 +98,21 @@ def remove_partials(folder: Path, of: str = "") -> None:
 
 def write_model(path: Path, model: BaseModel) -> None:
     """Settings or a manifest as JSON."""
-    with atomic_write(path, "w") as file:
-        file.write(model.model_dump_json(indent=2) + "\n")
+    with atomic_write(path) as file:
+        file.write(as_json(model))
+
+
+def as_json(model: BaseModel) -> bytes:
+    return model.model_dump_json(indent=2).encode() + b"\n"
 
 
 def read_model(path: Path, kind: type[Model]) -> Model:
     """Read what `write_model` wrote. A file of a newer format says so, whatever else is new in it."""
-    content = path.read_bytes()
+    return parse_model(path.read_bytes(), path, kind)
+
+
+def parse_model(content: bytes, path: Path, kind: type[Model]) -> Model:
+    """The same for content that was read already."""
     try:
         newest, found = kind.model_fields.get("format"), json.loads(content).get("format", 0)
         if newest is not None and isinstance(found, int) and found > newest.default:

@@ -42,7 +42,12 @@ class Hit(NamedTuple):
 
     id: str
     score: float
+    document: Document | None = None
+    """Where it was asked for."""
 
+
+Hits: TypeAlias = list[Hit]
+"""The results of one query, best first."""
 
 Qrels: TypeAlias = dict[str, dict[str, int]]
 """Query id -> document id -> relevance."""

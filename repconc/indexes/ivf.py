@@ -1,0 +1,206 @@
+"""The index: codes in an inverted file, on disk, searched through memory maps (paper, 3.5 and 3.6.3).
+
+The walk of a query: order the lists by inner product -> read the codes of the best lists -> scan them through one
+look-up table -> exact top k -> ids and documents. Results come in the one order of records.py.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from repconc.codec import Codec
+from repconc.errors import RepconcError, first_line
+from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
+from repconc.indexes.filters import Filter, fields_of, parse_filter
+from repconc.indexes.lists import Coarse
+from repconc.indexes.manifest import IndexManifest, read_manifest
+from repconc.indexes.scan import Scanner
+from repconc.indexes.segment import Part, SegmentReader
+from repconc.records import Document, Hit, Hits, in_order
+
+OPENINGS = 20
+"""How often opening is tried while a writer replaces files."""
+
+
+class Place(NamedTuple):
+    """Where a document lies."""
+
+    segment: SegmentReader
+    number: int
+
+
+class Index:
+    """An index as it was at the moment of opening; writers do not disturb it."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        for attempt in range(OPENINGS):
+            self.manifest = read_manifest(self.folder)
+            try:
+                self._open()
+                return
+            except FileNotFoundError as error:
+                # A writer may have committed and cleaned up between the two reads; else the file is really missing.
+                if attempt == OPENINGS - 1 or read_manifest(self.folder).version == self.manifest.version:
+                    raise RepconcError(f"{error.filename} is missing: {MEND}") from error
+
+    def _open(self) -> None:
+        manifest = self.manifest
+        self._codec_file = CheckedFile(self.folder, manifest.files["codec"])
+        self.coding, self.scoring = _codecs(self._codec_file, manifest)
+        width = self.scoring.codebooks.shape[0] * self.scoring.codebooks.shape[2]
+        centroids = CheckedArray(self.folder, manifest.files["centroids"], "<f2", width)
+        self.centroids = centroids.all()  # [L, D]
+        self._shared = [self._codec_file, centroids.file]
+        self.segments = [
+            SegmentReader(self.folder, segment, manifest.bytes, manifest.lists) for segment in manifest.segments
+        ]
+
+    def __len__(self) -> int:
+        return self.manifest.documents
+
+    @property
+    def nbytes(self) -> int:
+        """What search needs in memory: codes, lists, codebooks, removal bits; without ids and texts."""
+        return sum(self.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes by part, on disk."""
+        shared = self.manifest.files
+        files = [segment.files for segment in self.manifest.segments]
+
+        def total(*kinds: str) -> int:
+            return sum(part[kind].bytes for part in files for kind in kinds if kind in part)
+
+        return {
+            "codes": total("codes"),
+            "lists": shared["centroids"].bytes + total("offsets"),
+            "codebooks": shared["codec"].bytes,
+            "removed": total("removed"),
+            "ids": total("ids", "ends", "hashes", "owners", "numbers"),
+            "documents": total("documents", "fields"),
+        }
+
+    def search(
+        self,
+        queries: np.ndarray,
+        k: int = 10,
+        threads: int | None = None,
+        *,
+        probes: int | None = None,
+        filter: str | None = None,
+        documents: bool = False,
+    ) -> list[Hits]:
+        """The k best documents of each query. queries: [B, D] or [D], as the model's query encoder gives them.
+
+        probes: lists to read, default as tuned; more are read where they hold fewer than k documents that pass.
+        documents: with title, text and metadata.
+        """
+        vectors = self._checked(queries)
+        if k < 1:
+            raise RepconcError(f"k is {k}; at least one result must be asked for.")
+        if probes is not None and probes < 1:
+            raise RepconcError(f"probes is {probes}; at least one list must be read.")
+        tree = self._parsed(filter) if filter else None
+        chosen = min(probes or self.manifest.probes, self.manifest.lists)
+
+        def one(vector: np.ndarray) -> Hits:
+            found = self._search(vector, k, chosen, tree)
+            if not documents:
+                return list(found)
+            return [hit._replace(document=place.segment.documents.get(place.number)) for hit, place in found.items()]
+
+        if not threads or threads == 1 or len(vectors) == 1:
+            return [one(vector) for vector in vectors]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(one, vectors))
+
+    def get(self, id: str) -> Document | None:
+        """A document by its id; None where there is none."""
+        place = self.find(id)
+        return None if place is None else place.segment.documents.get(place.number)
+
+    def find(self, id: str) -> Place | None:
+        """Where a document lies that is not removed."""
+        for segment in self.segments:
+            number = segment.documents.number_of(id)
+            if number is not None and not segment.removed()[segment.position_of(number)]:
+                return Place(segment, number)
+        return None
+
+    def verify(self) -> None:
+        """Compare every block of every file with its checksum."""
+        for file in [*self._shared, *(file for segment in self.segments for file in segment.files())]:
+            file.verify()
+
+    @cached_property
+    def fields(self) -> set[str]:
+        """The metadata fields that filters can name."""
+        return {name for segment in self.segments for name in segment.documents.columns}
+
+    @cached_property
+    def _scanner(self) -> Scanner:
+        return Scanner(self.scoring)
+
+    @cached_property
+    def _coarse(self) -> Coarse:
+        return Coarse(self.centroids)
+
+    def _search(self, vector: np.ndarray, k: int, probes: int, tree: Filter | None) -> dict[Hit, Place]:
+        order, start = self._coarse.order(self.scoring.transform(vector).reshape(-1)), 0
+        parts: list[Part] = []
+        found = 0
+        while start < len(order) and (start < probes or found < k):
+            lists = order[start : start + probes]
+            start += len(lists)
+            for segment in self.segments:
+                new = [part for part in segment.parts(lists, tree) if len(part.codes)]
+                found += sum(len(part.codes) for part in new)
+                parts += new
+        if not found:
+            return {}
+        places, scores = self._scanner.scan(vector, [part.codes for part in parts], k)
+        ends = np.cumsum([len(part.codes) for part in parts])
+        homes = np.searchsorted(ends, places, side="right")
+        where = {}
+        for place, home, value in zip(places.tolist(), homes.tolist(), scores.tolist(), strict=True):
+            part = parts[home]
+            number = part.number_of(place - int(ends[home]) + len(part.codes))
+            where[Hit(part.segment.documents.id_of(number), value)] = Place(part.segment, number)
+        return {hit: where[hit] for hit in in_order(where)[:k]}
+
+    def _checked(self, queries: np.ndarray) -> np.ndarray:
+        vectors = np.atleast_2d(np.asarray(queries, dtype=np.float32))
+        if vectors.ndim != 2 or vectors.shape[1] != self.manifest.dimension:
+            raise RepconcError(
+                f"The queries have {vectors.shape[-1]} dimensions and the index {self.manifest.dimension}: "
+                "they must come from the index's own model."
+            )
+        if not np.isfinite(vectors).all():
+            raise RepconcError("A query vector holds NaN or an infinite value.")
+        return vectors
+
+    def _parsed(self, text: str) -> Filter:
+        tree = parse_filter(text)
+        if unknown := fields_of(tree) - self.fields:
+            known = ", ".join(sorted(self.fields)) or "none"
+            raise RepconcError(f"No document has the field {sorted(unknown)[0]!r}; the fields are: {known}.")
+        return tree
+
+
+def _codecs(file: CheckedFile, manifest: IndexManifest) -> tuple[Codec, Codec]:
+    """What documents are coded with, and what queries are scored with."""
+    try:
+        arrays = load(file.read(0, len(file)).tobytes())
+        rotation = arrays.get("rotation")
+        coding, scoring = (Codec(arrays[name], manifest.dimension, rotation) for name in ("coding", "scoring"))
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise RepconcError(f"{file.path} does not hold two codebooks ({first_line(error)}): {MEND}") from error
+    if scoring.codebooks.shape[:2] != (manifest.bytes, manifest.codewords):
+        raise RepconcError(f"{file.path} does not fit the manifest: {MEND}")
+    return coding, scoring

@@ -1,0 +1,87 @@
+"""The lists of the inverted file: centroids, which list a document belongs to, which lists a query reads.
+
+K-means (L2) runs on *quantized* vectors, decoded with the codebooks that score them; a document goes to the nearest
+centroid of its decoded vector, also when it is added later. Lists are chosen by inner product with the query.
+
+Sizes: N documents, L lists, D dimensions (padded to whole blocks).
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from repconc.codec import Codec
+
+VECTORS_AT_A_TIME = 4096
+SAMPLE_A_LIST = 64
+TURNS = 10
+
+Progress = Callable[[int, int], None]
+
+
+def default_lists(documents: int) -> int:
+    """1.7 times the root of N: 5,000 for 8.8 million."""
+    return max(1, min(documents, round(1.7 * math.sqrt(documents))))
+
+
+def train_centroids(codes: np.ndarray, codec: Codec, lists: int, seed: int, progress: Progress) -> np.ndarray:
+    """[L, D] float16: k-means on the decoded vectors of a sample of codes [N, M]."""
+    random = np.random.default_rng(seed)
+    sample = np.sort(random.permutation(len(codes))[: max(lists * SAMPLE_A_LIST, lists)])
+    chosen = np.asarray(codes[sample])
+    centroids = codec.decode(chosen[random.permutation(len(chosen))[:lists]])
+    for turn in range(TURNS):
+        owners, distances = nearest(chosen, codec, centroids)
+        sums, counts = np.zeros_like(centroids), np.bincount(owners, minlength=lists)
+        for start in range(0, len(chosen), VECTORS_AT_A_TIME):
+            part = slice(start, start + VECTORS_AT_A_TIME)
+            _add_rows(sums, owners[part], codec.decode(chosen[part]))
+        centroids = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centroids)
+        empty = np.flatnonzero(counts == 0)
+        if len(empty):  # start again where vectors are farthest from home
+            centroids[empty] = codec.decode(chosen[np.argsort(-distances, kind="stable")[: len(empty)]])
+        progress(turn + 1, TURNS)
+    return centroids.astype(np.float16)
+
+
+def nearest(
+    codes: np.ndarray, codec: Codec, centroids: np.ndarray, progress: Progress | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The L2-nearest centroid [N] of each decoded vector, and its squared distance [N]."""
+    centroids = centroids.astype(np.float32, copy=False)
+    half_norms = (centroids**2).sum(axis=1) / 2
+    owners, distances = np.empty(len(codes), np.int64), np.empty(len(codes), np.float32)
+    for start in range(0, len(codes), VECTORS_AT_A_TIME):
+        part = slice(start, start + VECTORS_AT_A_TIME)
+        vectors = codec.decode(np.asarray(codes[part]))
+        closeness = vectors @ centroids.T
+        closeness -= half_norms
+        owners[part] = closeness.argmax(axis=1)
+        best = np.take_along_axis(closeness, owners[part][:, None], axis=1)[:, 0]
+        distances[part] = (vectors**2).sum(axis=1) - 2 * best
+        if progress:
+            progress(min(start + VECTORS_AT_A_TIME, len(codes)), len(codes))
+    return owners, distances
+
+
+def _add_rows(sums: np.ndarray, owners: np.ndarray, rows: np.ndarray) -> None:
+    """sums[owner] += row, for rows of the same owner together."""
+    order = np.argsort(owners, kind="stable")
+    firsts = np.flatnonzero(np.diff(owners[order], prepend=-1))
+    sums[owners[order][firsts]] += np.add.reduceat(rows[order], firsts, axis=0)
+
+
+class Coarse:
+    """Which lists a query should read, the most promising first."""
+
+    def __init__(self, centroids: np.ndarray) -> None:
+        self._centroids = centroids  # [L, D] float16: in memory as on disk
+
+    def order(self, query: np.ndarray) -> np.ndarray:
+        """[D] -> all lists by inner product, descending; equal ones by number."""
+        scores = np.empty(len(self._centroids), np.float32)
+        for start in range(0, len(scores), VECTORS_AT_A_TIME):
+            part = self._centroids[start : start + VECTORS_AT_A_TIME].astype(np.float32)
+            scores[start : start + len(part)] = part @ query
+        return np.argsort(-scores, kind="stable")

@@ -1,0 +1,141 @@
+"""A segment: documents that were added together, their codes in the order of their lists.
+
+codes      [n, M] uint8, list after list
+offsets    [L + 1]: where each list begins
+numbers    [n]: which document stands at a position
+removed    one bit a position, where documents were removed since
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from repconc.errors import RepconcError
+from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, CheckedWriter, FileEntry
+from repconc.indexes.documents import DocumentReader, DocumentWriter
+from repconc.indexes.filters import Filter, condition_of
+from repconc.indexes.manifest import Segment
+from repconc.records import Document
+
+ROWS_AT_A_TIME = 1 << 16
+FILTERS_IN_MEMORY = 16
+
+
+class SegmentWriter:
+    """Documents and codes come in any order; at the end codes are put into the order of their lists."""
+
+    def __init__(self, folder: Path, number: int, blocks: int) -> None:
+        self._folder, self._stem, self._blocks = folder, f"{number:06d}", blocks
+        self._spool_path = folder / f"{self._stem}.spool"  # codes as they come; no manifest ever names it
+        self._spool = self._spool_path.open("xb")
+        self._documents = DocumentWriter(folder, self._stem)
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def add(self, documents: Sequence[Document], codes: np.ndarray) -> None:
+        """codes: [n, M]"""
+        self._documents.add(documents)
+        self._spool.write(np.ascontiguousarray(codes, np.uint8).tobytes())
+
+    def codes(self) -> np.ndarray:
+        """[n, M] as they came, mapped; nothing can be added any more."""
+        self._spool.close()
+        return np.memmap(self._spool_path, np.uint8, "r").reshape(-1, self._blocks)
+
+    def finish(self, owners: np.ndarray, lists: int) -> Segment:
+        """owners: [n], the list of each document, in the order in which they came."""
+        codes = self.codes()
+        order = np.argsort(owners, kind="stable").astype("<u4")  # by list, then as they came
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
+        entries = self._documents.finish()
+        entries["numbers"] = self._write("numbers", [order])
+        entries["offsets"] = self._write("offsets", [offsets.astype("<i8")])
+        pieces = (codes[order[start : start + ROWS_AT_A_TIME]] for start in range(0, len(order), ROWS_AT_A_TIME))
+        entries["codes"] = self._write("codes", pieces)
+        self._spool_path.unlink()
+        return Segment(count=len(order), files=entries)
+
+    def _write(self, kind: str, pieces: Iterable[np.ndarray]) -> FileEntry:
+        with CheckedWriter(self._folder / f"{self._stem}.{kind}") as writer:
+            for piece in pieces:
+                writer.write(piece)
+        return writer.entry
+
+
+class SegmentReader:
+    """A segment as searches see it."""
+
+    def __init__(self, folder: Path, segment: Segment, blocks: int, lists: int) -> None:
+        files = segment.files
+        self.segment = segment
+        self.codes = CheckedArray(folder, files["codes"], "u1", blocks)
+        self.offsets = CheckedArray(folder, files["offsets"], "<i8").all()
+        self.numbers = CheckedArray(folder, files["numbers"], "<u4")
+        self.documents = DocumentReader(folder, files, segment.count)
+        self._removed = CheckedFile(folder, files["removed"]) if "removed" in files else None
+        if len(self.codes) != segment.count or len(self.numbers) != segment.count or len(self.offsets) != lists + 1:
+            raise RepconcError(f"{self.codes.file.path} does not hold {segment.count} documents: {MEND}")
+        self._allowed = lru_cache(FILTERS_IN_MEMORY)(self._matching)
+
+    def files(self) -> list[CheckedFile]:
+        files = [self.codes.file, self.numbers.file, *self.documents.files()]
+        return files + ([self._removed] if self._removed else [])
+
+    def parts(self, lists: np.ndarray, tree: Filter | None) -> Iterator["Part"]:
+        """The documents of some lists that are not removed and pass a filter."""
+        starts, stops = self.offsets[lists], self.offsets[lists + 1]
+        self.codes.touch(starts, stops)
+        rows, allowed = self.codes.untouched(), self.allowed(tree)
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+            if allowed is None or allowed[start:stop].all():
+                yield Part(self, rows[start:stop], start, None)
+            else:
+                here = start + np.flatnonzero(allowed[start:stop])
+                yield Part(self, rows[here], start, here)
+
+    def allowed(self, tree: Filter | None) -> np.ndarray | None:
+        """[n] bool by position; None where all are."""
+        return None if tree is None and self._removed is None else self._allowed(tree)
+
+    def removed(self) -> np.ndarray:
+        """[n] bool by position."""
+        if self._removed is None:
+            return np.zeros(self.segment.count, bool)
+        bits = self._removed.read(0, len(self._removed))
+        return np.unpackbits(bits, count=self.segment.count, bitorder="little").astype(bool)
+
+    def position_of(self, number: int) -> int:
+        return int(np.flatnonzero(self.numbers.all() == number)[0])
+
+    def _matching(self, tree: Filter | None) -> np.ndarray:
+        allowed = ~self.removed()
+        if tree is not None:
+            passing = np.zeros(self.segment.count, bool)
+            passing[self.documents.matching(*condition_of(tree, self.documents.columns))] = True
+            allowed &= passing[self.numbers.all()]
+        return allowed
+
+
+class Part(NamedTuple):
+    """Documents of one list."""
+
+    segment: SegmentReader
+    codes: np.ndarray  # [n, M]
+    start: int
+    positions: np.ndarray | None
+    """Where they stand in the segment; None: from `start` on."""
+
+    def number_of(self, place: int) -> int:
+        position = self.start + place if self.positions is None else int(self.positions[place])
+        return int(self.segment.numbers.read(position, position + 1)[0])
+
+
+def write_removed(folder: Path, number: int, removed: np.ndarray) -> FileEntry:
+    """One bit a position, in a file of its own."""
+    with CheckedWriter(folder / f"{number:06d}.removed") as writer:
+        writer.write(np.packbits(removed, bitorder="little"))
+    return writer.entry

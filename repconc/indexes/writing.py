@@ -1,0 +1,240 @@
+"""Build, add, update, remove, compact: each writes new files and commits them with one manifest, or changes nothing.
+
+One writer at a time holds the lock of the folder. Readers keep the files that they have mapped, whatever happens to
+their names.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from safetensors.numpy import save
+
+from repconc.codec import Codec
+from repconc.errors import RepconcError, first_line
+from repconc.files import locked
+from repconc.indexes.checked import CheckedWriter, FileEntry
+from repconc.indexes.ivf import Index
+from repconc.indexes.lists import Progress, default_lists, nearest, train_centroids
+from repconc.indexes.manifest import MANIFEST, IndexManifest, Reference, Segment, commit, read_manifest
+from repconc.indexes.segment import SegmentReader, SegmentWriter, write_removed
+from repconc.records import Document
+
+Batches: TypeAlias = Iterable[tuple[Sequence[Document], np.ndarray]]
+"""Documents with their codes [n, M], a group at a time."""
+
+DOCUMENTS_AT_A_TIME = 4096
+
+
+class Changes(NamedTuple):
+    """What an operation did."""
+
+    added: int = 0
+    replaced: int = 0
+    removed: int = 0
+
+
+def build(
+    folder: Path,
+    batches: Batches,
+    *,
+    coding: Codec,
+    scoring: Codec,
+    model: Reference | None = None,
+    lists: int | None = None,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Index:
+    """A new index. Documents and codes stream by; what is held is one group, and a few bytes a document."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _writing(folder):
+        if (folder / MANIFEST).exists():
+            raise RepconcError(f"{folder} holds an index already; remove it first, or choose another name.")
+        writer = SegmentWriter(folder, 1, scoring.blocks)
+        for documents, codes in batches:
+            writer.add(documents, codes)
+        if not len(writer):
+            raise RepconcError("There are no documents to build an index of.")
+        codes = writer.codes()
+        count = lists or default_lists(len(codes))
+        if count > len(codes):
+            raise RepconcError(f"{len(codes)} documents cannot fill {count} lists; ask for fewer lists.")
+        centroids = train_centroids(codes, scoring, count, seed, lambda turn, turns: None)
+        owners, _ = nearest(codes, scoring, centroids, progress)
+        manifest = IndexManifest(
+            next_number=2,
+            model=model,
+            dimension=scoring.dimension,
+            bytes=scoring.blocks,
+            codewords=scoring.codebooks.shape[1],
+            lists=count,
+            probes=min(count, max(8, count // 16)),
+            files={
+                "codec": _write(folder / "000001.codec", np.frombuffer(_codec_bytes(coding, scoring), np.uint8)),
+                "centroids": _write(folder / "000001.centroids", centroids.astype("<f2")),
+            },
+            segments=(writer.finish(owners, count),),
+        )
+        commit(folder, manifest)
+    return Index(folder)
+
+
+def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
+    """Add documents in a segment of their own. replace: those whose id is there already are replaced, else refused."""
+    with _writing(folder):
+        index = Index(folder)
+        manifest = index.manifest
+        writer = SegmentWriter(folder, manifest.next_number, manifest.bytes)
+        old: list[set[int]] = [set() for _ in index.segments]
+        for documents, codes in batches:
+            for place, segment in enumerate(index.segments):
+                old[place] |= _numbers_of(segment, [document.id for document in documents])
+            writer.add(documents, codes)
+        if not len(writer):
+            return Changes()
+        segments, replaced = _without(folder, index, old, manifest.next_number + 1)
+        if replaced and not replace:
+            first = next(
+                segment.documents.id_of(min(numbers))
+                for segment, numbers in zip(index.segments, map(_living, index.segments, old), strict=True)
+                if numbers
+            )
+            raise RepconcError(f"The document {first!r} is in the index already; update replaces it.")
+        owners, _ = nearest(writer.codes(), index.scoring, index.centroids)
+        segments.append(writer.finish(owners, manifest.lists))
+        _commit(folder, manifest, segments)
+        return Changes(added=len(writer) - replaced, replaced=replaced)
+
+
+def remove(folder: Path, ids: Sequence[str]) -> Changes:
+    """Remove documents; an id that is not there is refused, and nothing is removed."""
+    with _writing(folder):
+        index = Index(folder)
+        old = [_numbers_of(segment, ids) for segment in index.segments]
+        known = {
+            segment.documents.id_of(number)
+            for segment, numbers in zip(index.segments, map(_living, index.segments, old), strict=True)
+            for number in numbers
+        }
+        if unknown := set(ids) - known:
+            raise RepconcError(f"There is no document {sorted(unknown)[0]!r} in the index; nothing was removed.")
+        segments, removed = _without(folder, index, old, index.manifest.next_number)
+        if removed:
+            _commit(folder, index.manifest, segments)
+        return Changes(removed=removed)
+
+
+def compact(folder: Path, progress: Progress = lambda done, total: None) -> Changes:
+    """All documents in one segment, without those that were removed. Results stay as they are."""
+    with _writing(folder):
+        index = Index(folder)
+        manifest = index.manifest
+        gone = sum(segment.removed for segment in manifest.segments)
+        if len(manifest.segments) <= 1 and not gone:
+            return Changes()
+        writer, owners = SegmentWriter(folder, manifest.next_number, manifest.bytes), []
+        for segment in index.segments:
+            for documents, codes, lists in _documents_of(segment):
+                writer.add(documents, codes)
+                owners.append(lists)
+                progress(len(writer), len(index))
+        segments = [writer.finish(np.concatenate(owners), manifest.lists)] if len(writer) else []
+        _commit(folder, manifest, segments)
+        return Changes(removed=gone)
+
+
+def set_probes(folder: Path, probes: int) -> None:
+    """Keep how many lists a search reads."""
+    with _writing(folder):
+        manifest = read_manifest(folder)
+        if not 1 <= probes <= manifest.lists:
+            raise RepconcError(f"probes is {probes} and the index has {manifest.lists} lists.")
+        commit(folder, manifest.model_copy(update={"probes": probes, "version": manifest.version + 1}))
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Hold the lock, and clean up before and after: what no manifest names was never finished, or is not needed."""
+    if not folder.is_dir():
+        raise RepconcError(f"{folder} is not there; 'repconc index build' makes an index.")
+    try:
+        with locked(folder / MANIFEST, wait=False):
+            _clean(folder)
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise RepconcError(f"{folder} could not be written ({first_line(error)}); it is as it was.") from error
+            finally:
+                _clean(folder)
+    except BlockingIOError as error:
+        raise RepconcError(f"Another process is writing to {folder}; wait for it, then try again.") from error
+
+
+def _clean(folder: Path) -> None:
+    names = read_manifest(folder).names() if (folder / MANIFEST).exists() else set()
+    for path in folder.glob("[0-9]*.*"):
+        if path.name not in names and path.stem.isdecimal():
+            path.unlink()
+    for path in folder.glob(".*.partial"):
+        path.unlink()
+
+
+def _commit(folder: Path, manifest: IndexManifest, segments: Sequence[Segment]) -> None:
+    changes = {
+        "segments": tuple(segments),
+        "version": manifest.version + 1,
+        "next_number": manifest.next_number + 1 + len(segments),
+    }
+    commit(folder, manifest.model_copy(update=changes))
+
+
+def _without(folder: Path, index: Index, old: list[set[int]], first: int) -> tuple[list[Segment], int]:
+    """The segments with some more documents removed; new removal bits get numbers from `first` on."""
+    segments, total = [], 0
+    for place, (segment, numbers) in enumerate(zip(index.segments, map(_living, index.segments, old), strict=True)):
+        described = segment.segment
+        if numbers:
+            bits = segment.removed() | np.isin(segment.numbers.all(), list(numbers))
+            entry = write_removed(folder, first + place, bits)
+            described = described.model_copy(
+                update={"removed": int(bits.sum()), "files": described.files | {"removed": entry}}
+            )
+            total += len(numbers)
+        segments.append(described)
+    return [segment for segment in segments if segment.removed < segment.count], total
+
+
+def _numbers_of(segment: SegmentReader, ids: Iterable[str]) -> set[int]:
+    found = (segment.documents.number_of(id) for id in ids)
+    return {number for number in found if number is not None}
+
+
+def _living(segment: SegmentReader, numbers: set[int]) -> set[int]:
+    """Those that were not removed before."""
+    if not numbers or not segment.segment.removed:
+        return numbers
+    return numbers - set(segment.numbers.all()[segment.removed()].tolist())
+
+
+def _documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.ndarray, np.ndarray]]:
+    """The documents of a segment that are still there, with codes and lists, in the order in which they came."""
+    positions = np.argsort(segment.numbers.all(), kind="stable")  # number -> position
+    positions = positions[~segment.removed()[positions]]
+    for start in range(0, len(positions), DOCUMENTS_AT_A_TIME):
+        part = positions[start : start + DOCUMENTS_AT_A_TIME]
+        documents = [segment.documents.get(number) for number in segment.numbers.take(part).tolist()]
+        yield documents, segment.codes.take(part), np.searchsorted(segment.offsets, part, side="right") - 1
+
+
+def _codec_bytes(coding: Codec, scoring: Codec) -> bytes:
+    rotation = {} if scoring.rotation is None else {"rotation": scoring.rotation}
+    return save({"coding": coding.codebooks, "scoring": scoring.codebooks} | rotation)
+
+
+def _write(path: Path, array: np.ndarray) -> FileEntry:
+    with CheckedWriter(path) as writer:
+        writer.write(array)
+    return writer.entry

@@ -1,0 +1,266 @@
+"""Kills, flipped bytes, cut files, full disks, two writers: the index is whole, or says that it is not."""
+
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repconc.codec import score
+from repconc.errors import RepconcError
+from repconc.files import locked
+from repconc.indexes.ivf import Index
+from repconc.indexes.manifest import MANIFEST
+from repconc.indexes.writing import add, build, compact, remove
+from repconc.records import Document, Hit, in_order
+from tests.indexes.conftest import batches, codecs
+
+FORK = multiprocessing.get_context("fork")
+QUERY = np.random.default_rng(3).normal(size=15).astype(np.float32)
+
+State = dict[str, int]  # id -> version: all that there is to know of a document
+
+
+def document(id: str, version: int) -> Document:
+    return Document(id, f"text of {id}, version {version}", metadata={"version": version})
+
+
+def code(id: str, version: int) -> np.ndarray:
+    return np.random.default_rng([int(id[1:]), version]).integers(0, 16, 4).astype(np.uint8)
+
+
+def batch(state: State):
+    yield [document(*item) for item in state.items()], np.array([code(*item) for item in state.items()])
+
+
+def contents(index: Index) -> State:
+    """What the index holds, read back through a search for everything; answers must be those of its documents."""
+    hits = index.search(QUERY, 10_000, probes=index.manifest.lists, documents=True)[0]
+    state = {hit.id: hit.document.metadata["version"] for hit in hits}
+    codes = np.array([code(*item) for item in state.items()], np.uint8).reshape(-1, 4)
+    scores = score(index.scoring.tables(QUERY)[0], codes)
+    expected = in_order(Hit(id, float(value)) for id, value in zip(state, scores, strict=True))
+    assert [hit._replace(document=None) for hit in hits] == expected
+    assert [hit.document for hit in hits] == [document(*item) for item in state.items()]
+    return state
+
+
+def operation(state: State, chance: random.Random, fresh: int):
+    """A random change: what it does to a folder, and the state after it."""
+    known = sorted(state)
+    some = {id: state[id] + 1 for id in chance.sample(known, min(len(known), chance.randint(1, 15)))}
+    new = {f"d{number}": 0 for number in range(fresh, fresh + chance.randint(1, 20))}
+    kind = chance.choice(["add", "update", "remove", "compact"])
+    if kind == "add" or not known:
+        return (lambda folder: add(folder, batch(new))), state | new
+    if kind == "update":
+        return (lambda folder: add(folder, batch(some | new), replace=True)), state | some | new
+    if kind == "remove":
+        return (lambda folder: remove(folder, list(some))), {id: state[id] for id in known if id not in some}
+    return compact, state
+
+
+def drive(folder: Path, kills: int, seed: int) -> int:
+    """Random operations, killed at random points; gives how many were really cut off."""
+    chance, cut = random.Random(seed), 0
+    coding, scoring = codecs()
+    state: State = {f"d{number}": 0 for number in range(200)}
+
+    def start(work) -> int:
+        """Run it in a process of its own, kill it soon; gives its exit code."""
+        process = FORK.Process(target=work)
+        process.start()
+        time.sleep(chance.uniform(0, 0.04))
+        process.kill()
+        process.join()
+        return process.exitcode
+
+    make = lambda: build(folder, batch(state), coding=coding, scoring=scoring, lists=6)  # noqa: E731
+    while start(make):
+        cut += 1
+        if (folder / MANIFEST).exists():
+            break
+        with pytest.raises(RepconcError, match=r"holds no index|is not there"):
+            Index(folder) if folder.exists() else add(folder, [])
+    for number in range(kills):
+        change, after = operation(state, chance, fresh=1000 * (number + 1))
+        code = start(lambda change=change: change(folder))
+        cut += code != 0
+        index = Index(folder)
+        index.verify()
+        found = contents(index)
+        assert found in (state, after)
+        assert found == after or code != 0, "what was finished is there"
+        state = found
+    return cut
+
+
+def test_killed_anywhere_it_holds_the_state_before_or_after(tmp_path):
+    assert drive(tmp_path / "index", 40, seed=0) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_killed_anywhere_many_times(tmp_path, seed):
+    assert drive(tmp_path / "index", 200, seed) > 50
+
+
+@pytest.fixture
+def changed(tmp_path) -> Path:
+    """An index of two segments with removals."""
+    coding, scoring = codecs()
+    state: State = {f"d{number}": 0 for number in range(200)}
+    build(tmp_path / "index", batch(state), coding=coding, scoring=scoring, lists=6)
+    add(tmp_path / "index", batch({f"d{number}": 1 for number in range(190, 230)}), replace=True)
+    remove(tmp_path / "index", ["d5", "d6"])
+    return tmp_path / "index"
+
+
+def everything(folder: Path):
+    """All that one can ask of an index."""
+    index = Index(folder)
+    everyone = index.search(QUERY, 500, probes=6, documents=True)
+    return everyone, index.search(QUERY, 500, filter="version = 1"), [index.get(f"d{n}") for n in range(0, 235, 5)]
+
+
+def test_a_flipped_byte_anywhere_is_found_and_never_a_wrong_answer(changed, tmp_path):
+    answers, chance = everything(changed), random.Random(0)
+    for path in sorted(changed.glob("[!.]*")):
+        content = path.read_bytes()
+        places = {0, len(content) - 1, *(chance.randrange(len(content)) for _ in range(5))}
+        for place in places:
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << chance.randrange(8)
+            path.write_bytes(flipped)
+            with pytest.raises(RepconcError):
+                Index(changed).verify()
+            with suppress(RepconcError):
+                assert everything(changed) == answers, (path.name, place)
+                # Rows vouch for themselves there, so that bytes between them may go unseen until a check.
+                assert path.suffix == ".documents", (path.name, place)
+        path.write_bytes(content)
+    assert everything(changed) == answers
+
+
+def test_a_file_that_is_cut_or_missing_is_found(changed):
+    for path in sorted(changed.glob("[!.]*")):
+        content = path.read_bytes()
+        for wrong in (content[:-1], content[: len(content) // 2], b"", content + b"\0"):
+            path.write_bytes(wrong)
+            with pytest.raises(RepconcError):
+                Index(changed)
+        path.unlink()
+        with pytest.raises(RepconcError, match=r"is missing|holds no index"):
+            Index(changed)
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("limit", [0, 100, 1000, 5000, 9000, 20000, 40000])
+def test_a_full_disk_leaves_the_old_index(changed, limit):
+    """The system refuses to write more than so many bytes into a file."""
+    before = contents(Index(changed))
+    names = {path.name for path in changed.iterdir()}
+
+    def write() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        try:
+            add(changed, batch({f"d{number}": 0 for number in range(1000, 2500)}))
+        except (RepconcError, OSError):
+            os._exit(7)
+        os._exit(0)
+
+    process = FORK.Process(target=write)
+    process.start()
+    process.join()
+    assert process.exitcode == 7
+    assert contents(Index(changed)) == before
+    assert {path.name for path in changed.iterdir()} == names
+
+
+def test_files_and_folder_are_synced_before_the_rename(changed, monkeypatch):
+    synced, real_sync, real_replace, commits = set(), os.fsync, Path.replace, []
+
+    def sync(descriptor) -> None:
+        synced.add(Path(f"/proc/self/fd/{descriptor}").resolve())
+        real_sync(descriptor)
+
+    def replace(self, target):
+        if Path(target).name == MANIFEST:
+            commits.append(set(synced))
+            files = {path for path in changed.resolve().glob("0*") if path.suffix != ".spool"}
+            assert files - before <= synced and changed.resolve() in synced
+        return real_replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", replace)
+    for change in (
+        lambda: add(changed, batch({"d900": 0, "d3": 9}), replace=True),
+        lambda: remove(changed, ["d900"]),
+        lambda: compact(changed),
+    ):
+        before = set(changed.resolve().glob("0*"))
+        synced.clear()
+        change()
+    assert len(commits) == 3
+
+
+def test_the_second_writer_is_told_so(changed):
+    with locked(changed / MANIFEST), pytest.raises(RepconcError, match="Another process is writing"):
+        compact(changed)
+
+
+def test_readers_see_the_old_or_the_new_state(changed):
+    """One thread opens and reads all the time while another one changes the index."""
+    states, failures, over = [contents(Index(changed))], [], threading.Event()
+    planned, chance, state = [], random.Random(1), states[0]
+    for number in range(25):
+        change, state = operation(state, chance, fresh=5000 + 100 * number)
+        planned.append(change)
+        states.append(state)
+
+    def read() -> None:
+        seen = 0
+        try:
+            while not over.is_set():
+                found = contents(Index(changed))
+                assert found in states[seen:], "a state that never was, or that is past"
+                seen = states.index(found, seen)
+        except BaseException as error:
+            failures.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for change in planned:
+        change(changed)
+    over.set()
+    reader.join()
+    assert not failures, failures[0]
+    assert contents(Index(changed)) == states[-1]
+
+
+def test_a_build_that_was_killed_is_begun_anew(tmp_path):
+    coding, scoring = codecs()
+    folder = tmp_path / "index"
+    folder.mkdir()
+    (folder / "000001.spool").write_bytes(b"half a code")
+    (folder / "000001.documents").write_bytes(b"half a document")
+    (folder / "notes.txt").write_text("the user's own")
+    assert len(build(folder, batches(range(60)), coding=coding, scoring=scoring)) == 60
+    assert (folder / "notes.txt").read_text() == "the user's own"
+    shutil.rmtree(folder)
+
+
+def test_a_newer_format_is_refused(changed):
+    path = changed / MANIFEST
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2', 1))
+    with pytest.raises(RepconcError, match="format 2, newer than this version reads"):
+        Index(changed)
