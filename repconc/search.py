@@ -1,15 +1,17 @@
 """Searcher: a question in, hits out. The one face of the product, whatever index lies behind it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from repconc.errors import RepconcError
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
+from repconc.indexes.ivf import Index
+from repconc.indexes.manifest import MANIFEST
 from repconc.packages import Progress
 from repconc.records import Document, Hit
 from repconc.vectors import Vectors
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 DOCUMENTS_AT_A_TIME = 8192
 
 
-class Index(Protocol):
+class VectorIndex(Protocol):
     """What can be searched by vectors."""
 
     def __len__(self) -> int: ...
@@ -35,15 +37,18 @@ class Index(Protocol):
 class Searcher:
     """Encodes the query, searches the index."""
 
-    def __init__(self, index: Index, encoder: "Encoder") -> None:
+    def __init__(self, index: VectorIndex, encoder: "Encoder") -> None:
         self.index = index
         self.encoder = encoder
 
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> "Searcher":
-        """Open a folder that `repconc encode` made, with the encoder that made it."""
+        """Open an index, or a folder that `repconc encode` made, with the encoder that belongs to it."""
         from repconc.models.encoder import Encoder
 
+        if (Path(folder) / MANIFEST).exists():
+            index = Index(folder)
+            return cls(index, model_of(index, device).encoder)
         vectors = Vectors(folder)
         vectors.verify()
         encoder = Encoder(vectors.plan.encoder, device)
@@ -78,8 +83,27 @@ class Searcher:
             return cls(CodeIndex(ids, np.concatenate(blocks), model.scoring), model.encoder)
         return cls(FlatIndex(ids, blocks), model.encoder)
 
-    def search(self, texts: Sequence[str], k: int = 10, threads: int | None = None) -> list[list[Hit]]:
-        """The k best documents of each question."""
+    def search(self, texts: Sequence[str], k: int = 10, threads: int | None = None, **options: Any) -> list[list[Hit]]:
+        """The k best documents of each question. options: what the index takes, such as probes, filter, documents."""
         if isinstance(texts, str):
             raise RepconcError("Give a list of questions, also for a single one: search(['...']).")
-        return self.index.search(self.encoder.embed_queries(texts), k, threads)
+        if blank := [number for number, text in enumerate(texts, start=1) if not text.strip()]:
+            raise RepconcError(f"Question {blank[0]} is empty; ask something.")
+        search: Callable[..., list[list[Hit]]] = self.index.search
+        return search(self.encoder.embed_queries(texts), k, threads, **options)
+
+
+def model_of(index: Index, device: str | None = None, name: Path | str | None = None) -> "RepconcModel":
+    """The model of an index, or the one named if it is the same; any other would find other documents."""
+    from repconc.models.repconc import RepconcModel
+
+    reference = index.manifest.model
+    if reference is None:
+        raise RepconcError(f"{index.folder} was built from vectors: it is searched by vectors, not by text.")
+    model = RepconcModel.load(name or reference.name, device)
+    if model.manifest.fingerprint != reference.fingerprint:
+        raise RepconcError(
+            f"The model {name or reference.name} is not the one that {index.folder} was built with; "
+            "give that one, or build the index again."
+        )
+    return model

@@ -15,7 +15,7 @@ def evaluate(
     system: Annotated[
         str,
         typer.Argument(
-            metavar="SYSTEM", help="A run file, a model from `repconc train`, a folder from `repconc encode`, or bm25."
+            metavar="SYSTEM", help="A run file, an index, a model, a folder from `repconc encode`, or bm25."
         ),
     ],
     dataset: Dataset,

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from repconc import __version__
-from repconc.cli import bench, compare, data, demo, encode, evaluate, train
+from repconc.cli import bench, compare, data, demo, encode, evaluate, index, search, train, tune
 from repconc.errors import CheckError, RepconcError, first_line
 
 app = typer.Typer(
@@ -25,6 +25,9 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.command("encode")(encode.encode)
 app.command("train")(train.train)
+app.add_typer(index.app, name="index")
+app.command("search")(search.search)
+app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("bench")(bench.bench)

@@ -1,4 +1,4 @@
-"""What can be measured: a trained model, a folder of vectors, or a baseline by its name."""
+"""What can be measured: an index, a trained model, a folder of vectors, or a baseline by its name."""
 
 from pathlib import Path
 
@@ -14,6 +14,10 @@ def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest, quie
     """The search function of a system over a data set, whose vectors must be those of this corpus."""
     if (Path(name) / "repconc.json").is_file():
         return _model(name, dataset, quiet)
+    if (Path(name) / "index.json").is_file():
+        from repconc.search import Searcher
+
+        return Searcher.open(name).search
     if Path(name).is_dir():
         from repconc.search import Searcher
         from repconc.vectors import Vectors
@@ -25,7 +29,7 @@ def open_system(name: str, dataset: RetrievalDataset, corpus: CorpusDigest, quie
         from repconc.baselines.bm25 import BM25
 
         return BM25(dataset.documents).search
-    raise RepconcError(f"{name!r} is neither a run file nor a model nor a folder of vectors nor 'bm25'.")
+    raise RepconcError(f"{name!r} is neither a run file nor an index nor a model nor a folder of vectors nor 'bm25'.")
 
 
 def _model(name: str, dataset: RetrievalDataset, quiet: bool) -> Search:

@@ -44,19 +44,7 @@ class BeirFolder:
         return str(plain_or_gzipped(path))
 
     def documents(self, report: Report) -> Iterator[tuple[Place, Document]]:
-        for place, row in _read_objects(self.folder / "corpus.jsonl", report):
-            id, text, title = _id(row), row.get("text"), row.get("title") or ""
-            metadata = row.get("metadata") or {}
-            if id is None:
-                report(Problem(place, "the field '_id' is missing, empty or not a string of printable characters."))
-            elif not isinstance(text, str) or not isinstance(title, str):
-                report(
-                    Problem(place, f"document {id!r} has no field 'text' that is a string, or a title that is none.")
-                )
-            elif not isinstance(metadata, Mapping):
-                report(Problem(place, f"document {id!r} has a 'metadata' that is not an object."))
-            elif _sound(place, report, id, text, title):
-                yield place, Document(id, text, title, metadata)
+        return read_documents(self.folder / "corpus.jsonl", report)
 
     def queries(self, split: str, report: Report) -> Iterator[tuple[Place, Query]]:
         """All queries: a BEIR folder keeps those of every split in one file."""
@@ -84,6 +72,21 @@ class BeirFolder:
                 report(Problem(place, f"the score {fields[2]!r} is not a whole number below 1,000."))
             else:
                 yield place, Judgement(fields[0], fields[1], relevance)
+
+
+def read_documents(path: Path, report: Report) -> Iterator[tuple[Place, Document]]:
+    """A corpus of JSON lines: _id, text and, where there are any, title and metadata."""
+    for place, row in _read_objects(path, report):
+        id, text, title = _id(row), row.get("text"), row.get("title") or ""
+        metadata = row.get("metadata") or {}
+        if id is None:
+            report(Problem(place, "the field '_id' is missing, empty or not a string of printable characters."))
+        elif not isinstance(text, str) or not isinstance(title, str):
+            report(Problem(place, f"document {id!r} has no field 'text' that is a string, or a title that is none."))
+        elif not isinstance(metadata, Mapping):
+            report(Problem(place, f"document {id!r} has a 'metadata' that is not an object."))
+        elif _sound(place, report, id, text, title, json.dumps(metadata, ensure_ascii=False)):
+            yield place, Document(id, text, title, metadata)
 
 
 def write_beir(

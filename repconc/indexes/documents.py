@@ -156,6 +156,10 @@ class DocumentReader:
         content = self._ids.read(0, len(self._ids)).tobytes()
         return [content[start:end].decode() for start, end in zip([0, *ends], ends, strict=False)]
 
+    def hashes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The hashes of all ids in ascending order, and whose they are."""
+        return self._hashes.all(), self._owners.all()
+
     def number_of(self, id: str) -> int | None:
         """The last document of this id, or None."""
         wanted = _hashes([id.encode()])[0]
@@ -169,6 +173,10 @@ class DocumentReader:
                 return number
             low += 1
         return None
+
+    def rows(self) -> int:
+        """How many texts there are."""
+        return int(self._documents.run("SELECT count(*) FROM documents")[0][0])
 
     def get(self, number: int) -> Document:
         id = self.id_of(number)

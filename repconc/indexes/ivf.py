@@ -133,9 +133,13 @@ class Index:
                 return Place(segment, number)
         return None
 
+    def files(self) -> list[CheckedFile]:
+        """All files that hold it."""
+        return [*self._shared, *(file for segment in self.segments for file in segment.files())]
+
     def verify(self) -> None:
         """Compare every block of every file with its checksum."""
-        for file in [*self._shared, *(file for segment in self.segments for file in segment.files())]:
+        for file in self.files():
             file.verify()
 
     @cached_property

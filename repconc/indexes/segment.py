@@ -73,7 +73,8 @@ class SegmentReader:
         files = segment.files
         self.segment = segment
         self.codes = CheckedArray(folder, files["codes"], "u1", blocks)
-        self.offsets = CheckedArray(folder, files["offsets"], "<i8").all()
+        self._offsets = CheckedArray(folder, files["offsets"], "<i8")
+        self.offsets = self._offsets.all()
         self.numbers = CheckedArray(folder, files["numbers"], "<u4")
         self.documents = DocumentReader(folder, files, segment.count)
         self._removed = CheckedFile(folder, files["removed"]) if "removed" in files else None
@@ -82,7 +83,7 @@ class SegmentReader:
         self._allowed = lru_cache(FILTERS_IN_MEMORY)(self._matching)
 
     def files(self) -> list[CheckedFile]:
-        files = [self.codes.file, self.numbers.file, *self.documents.files()]
+        files = [self.codes.file, self._offsets.file, self.numbers.file, *self.documents.files()]
         return files + ([self._removed] if self._removed else [])
 
     def parts(self, lists: np.ndarray, tree: Filter | None) -> Iterator["Part"]:

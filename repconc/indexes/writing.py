@@ -165,6 +165,8 @@ def _writing(folder: Path) -> Iterator[None]:
             _clean(folder)
             try:
                 yield
+            except UnicodeEncodeError as error:
+                raise RepconcError(f"A document holds half of a character ({first_line(error)}); mend it.") from error
             except sqlite3.Error as error:
                 raise RepconcError(f"{folder} could not be written ({first_line(error)}); it is as it was.") from error
             finally:

@@ -1,0 +1,203 @@
+"""`repconc index`: build an index, change it, look into it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repconc.cli.options import Dataset, Json, Quiet, progress_bar, remark
+from repconc.errors import RepconcError
+
+if TYPE_CHECKING:
+    from repconc.indexes.ivf import Index
+    from repconc.indexes.writing import Changes
+    from repconc.packages import Progress
+    from repconc.records import Document
+
+app = typer.Typer(no_args_is_help=True, help="Build an index, change it, look into it.")
+
+Folder = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `repconc index build` made.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="DOCUMENTS", help="JSON lines with _id, text, title, metadata (.gz too), '-' for stdin, or a data set."
+    ),
+]
+Model = Annotated[str | None, typer.Option(help="The index's model, where it has moved.")]
+
+
+@app.command()
+def build(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `repconc train` made, or a hub's name.")],
+    dataset: Dataset,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the index.")],
+    vectors: Annotated[
+        Path | None, typer.Option(help="What `repconc encode MODEL` made of this data set, so that it is not redone.")
+    ] = None,
+    lists: Annotated[int | None, typer.Option(min=1, help="Inverted lists. [default: 1.7 * sqrt(documents)]")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps. [default: the best there is]")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Code the documents of a data set and put them into an inverted file.
+
+    Example: repconc index build model/ hotpotqa -o index/
+    """
+    from repconc.data.load import load_dataset
+    from repconc.indexing import build_index
+    from repconc.models.repconc import RepconcModel
+
+    loaded = load_dataset(dataset)
+    with ExitStack() as bars:
+
+        def show(work: str) -> "Progress":
+            return bars.enter_context(progress_bar(work, quiet))
+
+        built = build_index(
+            RepconcModel.load(model, device), loaded, output, vectors=vectors, lists=lists, seed=seed, show=show
+        )
+    _describe(built, as_json)
+
+
+@app.command()
+def add(folder: Folder, documents: Source, model: Model = None, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Add documents; refused where an id is there already.
+
+    Example: repconc index add index/ new.jsonl
+    """
+    _add(folder, documents, model, as_json, quiet, replace=False)
+
+
+@app.command()
+def update(folder: Folder, documents: Source, model: Model = None, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Add documents, and replace those whose ids are there already.
+
+    Example: repconc index update index/ changed.jsonl
+    """
+    _add(folder, documents, model, as_json, quiet, replace=True)
+
+
+@app.command()
+def remove(
+    folder: Folder,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents; '-' reads them from stdin.")],
+    as_json: Json = False,
+) -> None:
+    """Remove documents for good.
+
+    Example: repconc index remove index/ doc17 doc18
+    """
+    from repconc.indexes.writing import remove as remove_ids
+
+    wanted = [line.rstrip("\r\n") for line in sys.stdin] if ids == ["-"] else ids
+    _report(remove_ids(folder, [id for id in wanted if id]), as_json)
+
+
+@app.command()
+def compact(folder: Folder, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Merge all segments into one and drop what was removed. Results stay as they are.
+
+    Example: repconc index compact index/
+    """
+    from repconc.indexes.writing import compact as merge
+
+    with progress_bar("merging", quiet) as progress:
+        changes = merge(folder, progress)
+    _report(changes, as_json)
+
+
+@app.command()
+def check(folder: Folder, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Compare every block of every file with its checksum, and every count. Exit code 3 where one does not hold.
+
+    Example: repconc index check index/
+    """
+    from repconc.errors import CheckError
+    from repconc.indexes.check import check_index
+
+    try:
+        with progress_bar("checking", quiet) as progress:
+            counts = check_index(folder, progress)
+    except RepconcError as error:
+        raise CheckError(str(error)) from error
+    typer.echo(json.dumps(counts) if as_json else ", ".join(f"{value:,} {name}" for name, value in counts.items()))
+
+
+@app.command()
+def info(folder: Folder, as_json: Json = False) -> None:
+    """What is in an index: model, counts, bytes by part, and the ratio against float32.
+
+    Example: repconc index info index/
+    """
+    from repconc.indexes.ivf import Index
+
+    _describe(Index(folder), as_json)
+
+
+def _add(folder: Path, source: str, model: str | None, as_json: bool, quiet: bool, *, replace: bool) -> None:
+    from repconc.indexes.ivf import Index
+    from repconc.indexing import add_documents
+    from repconc.search import model_of
+
+    loaded = model_of(Index(folder), name=model)
+    with progress_bar("coding", quiet) as progress:
+        changes = add_documents(folder, _documents(source), replace=replace, model=loaded, progress=progress)
+    _report(changes, as_json)
+    if (segments := len(Index(folder).segments)) > 8:
+        remark(f"The index has {segments} segments; 'repconc index compact {folder}' makes it faster.", quiet)
+
+
+def _documents(source: str) -> "Iterator[Document]":
+    """From JSON lines or from a data set; the first bad line ends it, before anything is written."""
+    from repconc.data.beir import read_documents
+    from repconc.data.load import load_dataset
+    from repconc.lines import refuse
+
+    path = Path("/dev/stdin" if source == "-" else source)
+    if source == "-" or path.is_file():
+        return (document for _, document in read_documents(path, refuse))
+    return iter(load_dataset(source).documents)
+
+
+def _report(changes: "Changes", as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(changes._asdict()))
+    else:
+        done = [f"{count:,} {name}" for name, count in changes._asdict().items() if count]
+        typer.echo(", ".join(done) or "nothing to do")
+
+
+def _describe(index: "Index", as_json: bool) -> None:
+    manifest, sizes = index.manifest, index.sizes()
+    count = max(1, len(index))
+    described = {
+        "index": str(index.folder),
+        "model": manifest.model.name if manifest.model else None,
+        "documents": len(index),
+        "removed": sum(segment.removed for segment in manifest.segments),
+        "segments": len(manifest.segments),
+        "lists": manifest.lists,
+        "probes": manifest.probes,
+        "bytes": sizes,
+        "bytes_per_document": index.nbytes / count,
+        "times_smaller_than_float32": 4 * manifest.dimension * count / max(1, index.nbytes),
+    }
+    if as_json:
+        typer.echo(json.dumps(described))
+        return
+    for name in ("index", "model", "documents", "removed", "segments", "lists", "probes"):
+        value = described[name]
+        typer.echo(f"{name + ':':<12}{value:,}" if isinstance(value, int) else f"{name + ':':<12}{value}")
+    typer.echo("bytes on disk:")
+    for part, size in sizes.items():
+        typer.echo(f"  {part + ':':<12}{size:>16,}")
+    typer.echo(
+        f"To search: {described['bytes_per_document']:.1f} bytes a document (codes, lists, codebooks, removal bits; "
+        f"ids and texts lie beside), {described['times_smaller_than_float32']:.1f}x less than "
+        f"{manifest.dimension} floats."
+    )

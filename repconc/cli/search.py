@@ -1,0 +1,85 @@
+"""`repconc search`: a question in, titles, snippets and scores out."""
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repconc.cli.options import Json
+
+if TYPE_CHECKING:
+    from repconc.records import Hit
+
+QUESTIONS_AT_A_TIME = 64
+
+
+def search(
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `repconc index build` made.")],
+    question: Annotated[str | None, typer.Argument(help="Without one, a question a line is read from stdin.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Results a question.")] = 10,
+    probes: Annotated[int | None, typer.Option(min=1, help="Lists to read. [default: as tuned]")] = None,
+    filter: Annotated[
+        str | None, typer.Option("--filter", help="""Over metadata: 'year >= 2020 and lang = "en"'.""")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="For many questions. [default: 1]")] = None,
+    model: Annotated[str | None, typer.Option(help="The index's model, where it has moved.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Search an index.
+
+    Example: repconc search index/ "who wrote the opera about a barber?" -k 3
+    """
+    from repconc.indexes.ivf import Index
+    from repconc.search import Searcher, model_of
+
+    index = Index(folder)
+    searcher = Searcher(index, model_of(index, name=model).encoder)
+    questions = [question] if question is not None else (line.strip() for line in sys.stdin if line.strip())
+    for group in _groups(questions):
+        answers = searcher.search(group, k, threads, probes=probes, filter=filter, documents=True)
+        for text, hits in zip(group, answers, strict=True):
+            _print(text, hits, as_json, alone=question is not None)
+
+
+def _groups(questions: Iterable[str]) -> Iterable[list[str]]:
+    group: list[str] = []
+    for question in questions:
+        group.append(question)
+        if len(group) == QUESTIONS_AT_A_TIME or sys.stdin.isatty():
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _print(question: str, hits: "list[Hit]", as_json: bool, alone: bool) -> None:
+    if as_json:
+        rows = [_row(hit) for hit in hits]
+        typer.echo(json.dumps({"question": question, "hits": rows}, ensure_ascii=False))
+        return
+    if not alone:
+        typer.echo(f"\n{question}")
+    for rank, hit in enumerate(hits, start=1):
+        assert hit.document is not None
+        title = hit.document.title or hit.id
+        typer.echo(f"{rank:>3}  {hit.score:.4f}  {_printable(title)}  [{_printable(hit.id)}]")
+        snippet = textwrap.shorten(_printable(hit.document.text), 200, placeholder=" ...")
+        typer.echo(textwrap.indent(textwrap.fill(snippet, 100), " " * 13) if snippet else "")
+    if not hits:
+        typer.echo("     nothing found")
+
+
+def _row(hit: "Hit") -> dict[str, object]:
+    assert hit.document is not None
+    document = hit.document
+    described = {"title": document.title, "text": document.text, "metadata": dict(document.metadata)}
+    return {"id": hit.id, "score": hit.score, **described}
+
+
+def _printable(text: str) -> str:
+    """Without characters that would move a terminal's cursor."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,95 @@
+"""The life of an index on the command line, with a model that was really trained."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from repconc.cli.main import app
+from tests.training.conftest import labelled, tiny_static  # noqa: F401 (fixtures)
+
+
+def run(*arguments: str, text: str | None = None):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def as_json(*arguments: str, text: str | None = None):
+    return json.loads(run(*arguments, "--json", text=text).stdout)
+
+
+@pytest.fixture
+def model(tiny_static, labelled, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipe.toml").write_text(
+        'validation_split = "train"\nquantizer = {bytes = 4, codewords = 16, turns = 5}\n'
+        "dense = [{epochs = 1, batch = 16}]\nstage_one = {epochs = 1, batch = 16}\nstage_two = {epochs = 1, batch = 16}"
+    )
+    run("train", labelled, "-o", "model", "--recipe", "recipe.toml", "--encoder", tiny_static, "--quiet")
+    return tmp_path / "model"
+
+
+def test_an_index_lives(model, labelled, tmp_path):  # noqa: F811
+    built = as_json("index", "build", model, labelled, "-o", "index", "--lists", 8)
+    assert built["documents"] == 240 and built["lists"] == 8
+    exhaustive = as_json("eval", model, labelled)["measures"]
+    assert as_json("tune", "index", labelled, "--target", 1)["probes"] <= 8
+    assert (tmp_path / "index.tuning.png").read_bytes().startswith(b"\x89PNG")
+    tuned = as_json("eval", "index", labelled)["measures"]
+    assert tuned.keys() == exhaustive.keys() and 0 < tuned["MRR@10"] <= 1
+
+    (tmp_path / "new.jsonl").write_text(
+        json.dumps({"_id": "new", "title": "River", "text": "a river of gold", "metadata": {"year": 2024}}) + "\n"
+    )
+    assert as_json("index", "add", "index", "new.jsonl") == {"added": 1, "replaced": 0, "removed": 0}
+    found = as_json("search", "index", "river of gold", "-k", 3, "--filter", "year = 2024")
+    assert [(hit["id"], hit["title"], hit["metadata"]) for hit in found["hits"]] == [("new", "River", {"year": 2024})]
+    line = json.dumps({"_id": "new", "text": "a queen of stone\x1b[2J"})
+    command = [sys.executable, "-m", "repconc.cli.main", "index", "update", "index", "-", "--json"]
+    piped = subprocess.run(command, input=line, text=True, capture_output=True, check=True)
+    assert json.loads(piped.stdout)["replaced"] == 1
+    assert as_json("index", "remove", "index", "-", text="d0\nd1\n")["removed"] == 2
+    assert as_json("index", "info", "index")["segments"] == 2
+    assert as_json("index", "compact", "index")["removed"] == 2
+    assert as_json("index", "check", "index")["documents"] == 239
+    shown = run("search", "index", "-k", 240, text="a queen of stone\n\nking\n").stdout
+    assert "a queen of stone" in shown and "[new]" in shown and "\x1b" not in shown and "[d0]" not in shown
+    info = run("index", "info", "index").stdout
+    assert "documents:  239" in info and "less than 16 floats" in info
+
+
+def test_from_vectors_it_is_the_same_index(model, labelled):  # noqa: F811
+    run("encode", model, labelled, "-o", "vectors", "--quiet")
+    run("index", "build", model, labelled, "-o", "one")
+    run("index", "build", model, labelled, "-o", "two", "--vectors", "vectors")
+    one, two = (as_json("search", name, "river of gold", "-k", 50) for name in ("one", "two"))
+    assert one == two
+
+
+def test_what_is_refused(model, labelled, tiny_static, tmp_path):  # noqa: F811
+    from repconc.errors import CheckError, RepconcError
+
+    run("index", "build", model, labelled, "-o", "index")
+    with pytest.raises(RepconcError, match="Question 1 is empty"):
+        run("search", "index", "  ")
+    with pytest.raises(RepconcError, match="no model of ours"):
+        run("search", "index", "river", "--model", tiny_static)
+    run("train", labelled, "-o", "other", "--recipe", "recipe.toml", "--encoder", tiny_static, "--seed", 1, "--quiet")
+    with pytest.raises(RepconcError, match="is not the one that index was built with"):
+        run("search", "index", "river", "--model", "other")
+    (tmp_path / "bad.jsonl").write_text('{"_id": "x", "text": "fine"}\n{"_id": "y"}\n')
+    with pytest.raises(RepconcError, match=r"bad.jsonl:2: document 'y' has no field 'text'"):
+        run("index", "add", "index", "bad.jsonl")
+    assert as_json("index", "info", "index")["documents"] == 240
+    with pytest.raises(RepconcError, match="Say what you want"):
+        run("tune", "index", labelled)
+    with pytest.raises(RepconcError, match="'fast' is no time"):
+        run("tune", "index", labelled, "--latency", "fast")
+    codes = next((tmp_path / "index").glob("*.codes"))
+    codes.write_bytes(b"\xff" + codes.read_bytes()[1:])
+    with pytest.raises(CheckError, match="damaged near byte 0"):
+        run("index", "check", "index")
