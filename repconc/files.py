@@ -57,6 +57,23 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
 
 @contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """The same for a library that wants a name and not a file: what it writes there is synced and renamed."""
+    path = path.resolve()
+    if path.is_dir():
+        raise RepconcError(f"{path} is a folder; give the name of a file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = _beside(path)
+    try:
+        yield partial
+        sync_file(partial)
+        partial.replace(path)
+        sync_directory(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
     """Fill a folder beside `path`, sync it, then rename it to `path`, which must be empty or not there."""
     path = path.resolve()

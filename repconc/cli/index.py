@@ -139,6 +139,46 @@ def info(folder: Folder, as_json: Json = False) -> None:
     _describe(Index(folder), as_json)
 
 
+@app.command()
+def export(
+    folder: Folder,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file of faiss; ids go into FILE.ids.jsonl.")],
+    quiet: Quiet = False,
+) -> None:
+    """Write an IndexIVFPQ of faiss, read it back and compare, before it gets its name.
+
+    Adding documents through faiss would code them wrongly: it holds the codebooks that score, not those that code.
+
+    Example: repconc index export index/ -o index.faiss
+    """
+    from repconc.indexes.faiss_export import export_faiss
+    from repconc.indexes.ivf import Index
+
+    export_faiss(Index(folder), output)
+    typer.echo(output)
+    remark("Search it, but add nothing to it through faiss: that would code documents wrongly.", quiet)
+
+
+@app.command("import")
+def import_(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="IndexIVFPQ or IndexPQ over inner products.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the index.")],
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take the codes of a faiss file, with ids from FILE.ids.jsonl where that is there.
+
+    Only for files that you trust: the reader of faiss is not hardened against others.
+
+    Example: repconc index import index.faiss -o index/
+    """
+    from repconc.indexes.faiss_export import import_faiss
+
+    with progress_bar("filling lists", quiet) as progress:
+        built = import_faiss(path, output, progress=progress)
+    _describe(built, as_json)
+
+
 def _add(folder: Path, source: str, model: str | None, as_json: bool, quiet: bool, *, replace: bool) -> None:
     from repconc.indexes.ivf import Index
     from repconc.indexing import add_documents

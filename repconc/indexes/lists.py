@@ -14,7 +14,7 @@ import numpy as np
 from repconc.codec import Codec
 
 VECTORS_AT_A_TIME = 4096
-SAMPLE_A_LIST = 64
+SAMPLE_A_LIST = 40
 TURNS = 10
 
 Progress = Callable[[int, int], None]

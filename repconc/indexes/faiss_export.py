@@ -1,0 +1,172 @@
+"""To faiss and back: an `IndexIVFPQ` with our lists, codes and scoring codebooks.
+
+Documents get the numbers 0, 1, 2, ... there; the ids lie beside it as JSON lines. Only the scoring codebooks fit into
+such an index, so that adding documents through faiss would code them wrongly after stage 2.
+
+Sizes: N documents, M blocks of d dimensions, L lists, D dimensions before padding.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from repconc.codec import Codec
+from repconc.errors import RepconcError, first_line, import_extra
+from repconc.files import atomic_path, atomic_write
+from repconc.indexes.ivf import Index
+from repconc.indexes.lists import Progress
+from repconc.indexes.writing import Batches, build
+from repconc.records import Document
+
+PROBES, TRIED, TOLERANCE = 10, 50, 1e-4
+CODES_AT_A_TIME = 1 << 16
+
+
+def to_faiss(index: Index) -> tuple[Any, list[str]]:
+    """An index of faiss that finds what ours finds, and the ids of its numbers."""
+    faiss = _faiss()
+    M, K, d = index.scoring.codebooks.shape
+    coarse = faiss.IndexFlatIP(M * d)
+    coarse.add(index.centroids.astype(np.float32))
+    ivf = faiss.IndexIVFPQ(coarse, M * d, len(index.centroids), M, 8, faiss.METRIC_INNER_PRODUCT)
+    ivf.by_residual, ivf.is_trained = False, True
+    padded = np.pad(index.scoring.codebooks, ((0, 0), (0, 256 - K), (0, 0)))
+    faiss.copy_array_to_vector(padded.reshape(-1), ivf.pq.centroids)
+    ids: list[str] = []
+    everything = np.arange(len(index.centroids))
+    for segment in index.segments:
+        names = segment.documents.ids()
+        for list_number, part in zip(everything.tolist(), segment.parts(everything, None), strict=True):
+            if not len(part.codes):
+                continue
+            numbers = np.arange(len(ids), len(ids) + len(part.codes), dtype=np.int64)
+            ids += [names[part.number_of(place)] for place in range(len(part.codes))]
+            codes = np.ascontiguousarray(part.codes)
+            ivf.invlists.add_entries(list_number, len(codes), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
+    ivf.ntotal, ivf.nprobe, ivf.own_fields = len(ids), index.manifest.probes, True
+    coarse.this.disown()
+    return _behind_transform(ivf, index.scoring), ids
+
+
+def export_faiss(index: Index, path: Path) -> None:
+    """Write it, read it back, compare its answers with ours; only then it gets its name."""
+    faiss = _faiss()
+    made, ids = to_faiss(index)
+    with atomic_path(path) as partial:
+        faiss.write_index(made, str(partial))
+        _compare(index, faiss.read_index(str(partial)), ids)
+    with atomic_write(_ids_beside(path), "w") as file:
+        file.writelines(json.dumps(id) + "\n" for id in ids)
+
+
+def import_faiss(path: Path, output: Path, *, progress: Progress = lambda done, total: None) -> Index:
+    """An index of ours from the codes of an IndexIVFPQ or IndexPQ over inner products.
+
+    Only for files that you trust: the reader of faiss is not hardened against others.
+    """
+    faiss = _faiss()
+    try:
+        loaded = faiss.read_index(str(path))
+    except RuntimeError as error:
+        raise RepconcError(f"faiss cannot read {path}: {first_line(error)}") from error
+    rotation, inner = None, loaded
+    if isinstance(inner, faiss.IndexPreTransform):
+        rotation, inner = _rotation_of(faiss, inner), faiss.downcast_index(inner.index)
+    if not isinstance(inner, faiss.IndexIVFPQ | faiss.IndexPQ) or inner.metric_type != faiss.METRIC_INNER_PRODUCT:
+        raise RepconcError(f"{path} holds a {type(inner).__name__}, not an IVFPQ or PQ index over inner products.")
+    if inner.pq.nbits != 8 or (isinstance(inner, faiss.IndexIVFPQ) and inner.by_residual):
+        raise RepconcError(f"{path} has codes of residuals or of {inner.pq.nbits} bits; only whole bytes can be taken.")
+    books = faiss.vector_to_array(inner.pq.centroids).reshape(inner.pq.M, 256, -1)
+    codec = Codec(np.ascontiguousarray(books), loaded.d, rotation)
+    return build(output, _codes_of(faiss, inner, _read_ids(path)), coding=codec, scoring=codec, progress=progress)
+
+
+def _behind_transform(ivf: Any, codec: Codec) -> Any:
+    """A transform in front only where there is a rotation, or zeros to put behind a vector."""
+    if codec.rotation is None and not codec.padding:
+        return ivf
+    faiss = _faiss()
+    turn = np.eye(codec.dimension, dtype=np.float32) if codec.rotation is None else codec.rotation
+    matrix = np.pad(turn.T, ((0, codec.padding), (0, 0)))  # [M * d, D]
+    transform = faiss.LinearTransform(codec.dimension, len(matrix), False)
+    faiss.copy_array_to_vector(np.ascontiguousarray(matrix).reshape(-1), transform.A)
+    transform.is_trained = True
+    whole = faiss.IndexPreTransform(transform, ivf)
+    whole.own_fields = True
+    transform.this.disown()
+    ivf.this.disown()
+    return whole
+
+
+def _compare(index: Index, read: Any, ids: list[str]) -> None:
+    faiss = _faiss()
+    inner = faiss.downcast_index(read.index) if isinstance(read, faiss.IndexPreTransform) else read
+    kept = faiss.extract_index_ivf(inner).nprobe
+    faiss.extract_index_ivf(inner).nprobe = index.manifest.lists
+    queries = np.random.default_rng(0).normal(size=(TRIED, index.manifest.dimension)).astype(np.float32)
+    scores, numbers = read.search(queries, min(PROBES, len(ids)))
+    for hits, row, values in zip(
+        index.search(queries, PROBES, probes=index.manifest.lists), numbers, scores, strict=True
+    ):
+        ours = np.array([hit.score for hit in hits])
+        if not np.allclose(ours, values, rtol=TOLERANCE, atol=TOLERANCE) or -1 in row:
+            raise RepconcError("The index that faiss wrote does not find what ours finds; nothing was exported.")
+    faiss.extract_index_ivf(inner).nprobe = kept
+
+
+def _rotation_of(faiss: Any, index: Any) -> np.ndarray:
+    """[D, D]; the transform may put zeros behind what it turned."""
+    transform = faiss.downcast_VectorTransform(index.chain.at(0))
+    if index.chain.size() == 1 and isinstance(transform, faiss.LinearTransform) and not transform.have_bias:
+        matrix = faiss.vector_to_array(transform.A).reshape(transform.d_out, transform.d_in)
+        if len(matrix) >= transform.d_in and not matrix[transform.d_in :].any():
+            return np.ascontiguousarray(matrix[: transform.d_in].T)
+    raise RepconcError("The transform before the codes is not a rotation; only that can be taken.")
+
+
+def _codes_of(faiss: Any, index: Any, ids: list[str] | None) -> Batches:
+    """Documents without text, in the order of the lists."""
+    for numbers, codes in _parts(faiss, index):
+        if ids is not None and (numbers.min() < 0 or numbers.max() >= len(ids)):
+            raise RepconcError(f"The index has the number {numbers.max()} and there are {len(ids)} ids beside it.")
+        names = map(str, numbers.tolist()) if ids is None else (ids[number] for number in numbers.tolist())
+        yield [Document(name, "") for name in names], codes
+
+
+def _parts(faiss: Any, index: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    M = index.pq.M
+    if isinstance(index, faiss.IndexPQ):
+        codes = faiss.vector_to_array(index.codes).reshape(-1, M)
+        for start in range(0, len(codes), CODES_AT_A_TIME):
+            part = codes[start : start + CODES_AT_A_TIME]
+            yield np.arange(start, start + len(part)), part
+        return
+    for number in range(index.nlist):
+        size = index.invlists.list_size(number)
+        if size:
+            ids = faiss.rev_swig_ptr(index.invlists.get_ids(number), size).copy()
+            yield ids, faiss.rev_swig_ptr(index.invlists.get_codes(number), size * M).reshape(-1, M).copy()
+
+
+def _read_ids(path: Path) -> list[str] | None:
+    beside = _ids_beside(path)
+    if not beside.exists():
+        return None
+    try:
+        ids = [json.loads(line) for line in beside.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise RepconcError(f"{beside} does not hold one JSON string a line: {first_line(error)}") from error
+    if not all(isinstance(id, str) and id for id in ids):
+        raise RepconcError(f"{beside} holds something else than ids.")
+    return ids
+
+
+def _ids_beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.ids.jsonl")
+
+
+def _faiss() -> Any:
+    return import_extra("faiss", extra="faiss")
