@@ -52,8 +52,9 @@ class Codec:
             raise RepconcError(f"The vectors have {vectors.shape[1]} dimensions and the codec {self.dimension}.")
         if self.rotation is not None:
             vectors = vectors @ self.rotation
-        padded = np.pad(vectors, ((0, 0), (0, self.padding)))
-        return padded.reshape(len(vectors), self.blocks, -1)
+        if self.padding:
+            vectors = np.pad(vectors, ((0, 0), (0, self.padding)))
+        return vectors.reshape(len(vectors), self.blocks, -1)
 
     def encode(self, vectors: np.ndarray) -> np.ndarray:
         """[N, D] -> [N, M] uint8: the nearest codeword of each block; of two at the same distance, the lower number."""
@@ -71,8 +72,11 @@ class Codec:
         return np.asarray(self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1))
 
     def tables(self, queries: np.ndarray) -> np.ndarray:
-        """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword."""
-        return np.asarray(np.einsum("bmd,mkd->bmk", self.transform(queries), self.codebooks, optimize=True))
+        """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword.
+
+        Each is a product of a matrix and a vector, so that a query has the same tables alone and in a batch.
+        """
+        return np.asarray(np.matmul(self.codebooks, self.transform(queries)[..., None])[..., 0])
 
     def _half_norms(self) -> np.ndarray:
         return np.asarray((self.codebooks**2).sum(axis=2) / 2)  # [M, K]

@@ -83,7 +83,8 @@ class CheckedFile:
         self._sums = np.frombuffer(bytes.fromhex(entry.checksums), ">u4")
         if len(self._sums) != -(-entry.bytes // BLOCK):
             raise RepconcError(f"The manifest has {len(self._sums)} checksums for {self.path}: {MEND}")
-        self._bytes = np.memmap(self.path, np.uint8, "r") if entry.bytes else np.empty(0, np.uint8)
+        # As a plain array: slices of numpy's own class of maps are slow.
+        self._bytes = np.asarray(np.memmap(self.path, np.uint8, "r")) if entry.bytes else np.empty(0, np.uint8)
         self._seen = np.zeros(len(self._sums), bool)
         self._all_seen = not len(self._sums)
 
@@ -92,7 +93,8 @@ class CheckedFile:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Some bytes, verified; a view of the map."""
-        self.touch(np.array([start]), np.array([stop]))
+        if not self._all_seen:
+            self.touch(np.array([start]), np.array([stop]))
         return self._bytes[start:stop]
 
     def touch(self, starts: np.ndarray, stops: np.ndarray) -> None:
@@ -109,6 +111,10 @@ class CheckedFile:
             self._seen[block] = True
         self._all_seen = bool(self._seen.all())
 
+    def untouched(self) -> np.ndarray:
+        """All bytes as they lie there; for ranges that were touched."""
+        return self._bytes
+
     def verify(self) -> None:
         """Verify all blocks again, also those that were touched."""
         self._seen[:] = False
@@ -124,7 +130,7 @@ class CheckedArray:
         self._row = np.dtype(dtype).itemsize * width
         if entry.bytes % self._row:
             raise RepconcError(f"{self.file.path} does not hold rows of {self._row} bytes: {MEND}")
-        rows = self.file._bytes.view(dtype)
+        rows = self.file.untouched().view(dtype)
         self._rows = rows.reshape(-1, width) if width > 1 else rows
 
     def __len__(self) -> int:
@@ -132,7 +138,7 @@ class CheckedArray:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Rows start .. stop - 1, verified; a view."""
-        self.touch(np.array([start]), np.array([stop]))
+        self.file.read(start * self._row, stop * self._row)
         return np.asarray(self._rows[start:stop])
 
     def take(self, places: np.ndarray) -> np.ndarray:

@@ -151,6 +151,16 @@ class DocumentReader:
         start = int(self._ends.read(number - 1, number)[0]) if number else 0
         return self._ids.read(start, int(self._ends.read(number, number + 1)[0])).tobytes().decode()
 
+    def ids_of(self, numbers: np.ndarray) -> list[str]:
+        """Many at once."""
+        numbers = numbers.astype(np.int64)
+        stops = self._ends.take(numbers)
+        starts = np.where(numbers > 0, self._ends.take(np.maximum(numbers - 1, 0)), 0)
+        self._ids.touch(starts, stops)
+        content = self._ids.untouched()
+        pairs = zip(starts.tolist(), stops.tolist(), strict=True)
+        return [content[start:stop].tobytes().decode() for start, stop in pairs]
+
     def ids(self) -> list[str]:
         ends = self._ends.all().tolist()
         content = self._ids.read(0, len(self._ids)).tobytes()

@@ -43,7 +43,8 @@ def to_faiss(index: Index) -> tuple[Any, list[str]]:
             if not len(part.codes):
                 continue
             numbers = np.arange(len(ids), len(ids) + len(part.codes), dtype=np.int64)
-            ids += [names[part.number_of(place)] for place in range(len(part.codes))]
+            positions = np.array([part.position_of(place) for place in range(len(part.codes))])
+            ids += [names[number] for number in segment.numbers.take(positions).tolist()]
             codes = np.ascontiguousarray(part.codes)
             ivf.invlists.add_entries(list_number, len(codes), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
     ivf.ntotal, ivf.nprobe, ivf.own_fields = len(ids), index.manifest.probes, True

@@ -156,27 +156,44 @@ class Index:
         return Coarse(self.centroids)
 
     def _search(self, vector: np.ndarray, k: int, probes: int, tree: Filter | None) -> dict[Hit, Place]:
-        order, start = self._coarse.order(self.scoring.transform(vector).reshape(-1)), 0
-        parts: list[Part] = []
-        found = 0
-        while start < len(order) and (start < probes or found < k):
-            lists = order[start : start + probes]
-            start += len(lists)
-            for segment in self.segments:
-                new = [part for part in segment.parts(lists, tree) if len(part.codes)]
-                found += sum(len(part.codes) for part in new)
-                parts += new
-        if not found:
+        parts = self._parts(self.scoring.transform(vector).reshape(-1), k, probes, tree)
+        if not parts:
             return {}
         places, scores = self._scanner.scan(vector, [part.codes for part in parts], k)
+        where = self._found(parts, places, scores)
+        return {hit: where[hit] for hit in in_order(where)[:k]}
+
+    def _parts(self, query: np.ndarray, k: int, probes: int, tree: Filter | None) -> list[Part]:
+        """The documents of the best lists; of more lists, where they hold fewer than k that pass."""
+        parts: list[Part] = []
+        found, read = 0, 0
+        while read < self.manifest.lists and (read < probes or found < k):
+            wanted = min(max(probes, 4 * read), self.manifest.lists)
+            lists = self._coarse.best(query, wanted)[read:]
+            read = wanted
+            for segment in self.segments:
+                for part in segment.parts(lists, tree):
+                    if len(part.codes):
+                        parts.append(part)
+                        found += len(part.codes)
+        return parts
+
+    def _found(self, parts: list[Part], places: np.ndarray, scores: np.ndarray) -> dict[Hit, Place]:
+        """The documents at some places of the joined parts."""
         ends = np.cumsum([len(part.codes) for part in parts])
         homes = np.searchsorted(ends, places, side="right")
-        where = {}
-        for place, home, value in zip(places.tolist(), homes.tolist(), scores.tolist(), strict=True):
+        inside = (places - ends[homes]).tolist()  # from the end of its part
+        owners: dict[SegmentReader, list[tuple[int, float]]] = {}  # segment -> positions and scores
+        for home, place, value in zip(homes.tolist(), inside, scores.tolist(), strict=True):
             part = parts[home]
-            number = part.number_of(place - int(ends[home]) + len(part.codes))
-            where[Hit(part.segment.documents.id_of(number), value)] = Place(part.segment, number)
-        return {hit: where[hit] for hit in in_order(where)[:k]}
+            owners.setdefault(part.segment, []).append((part.position_of(place + len(part.codes)), value))
+        where = {}
+        for segment, found in owners.items():
+            numbers = segment.numbers.take(np.array([position for position, _ in found]))
+            ids = segment.documents.ids_of(numbers)
+            for name, number, (_, value) in zip(ids, numbers.tolist(), found, strict=True):
+                where[Hit(name, value)] = Place(segment, number)
+        return where
 
     def _checked(self, queries: np.ndarray) -> np.ndarray:
         vectors = np.atleast_2d(np.asarray(queries, dtype=np.float32))

@@ -8,10 +8,12 @@ Sizes: N documents, L lists, D dimensions (padded to whole blocks).
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from repconc.codec import Codec
+from repconc.indexes.scan import find_faiss
 
 VECTORS_AT_A_TIME = 4096
 SAMPLE_A_LIST = 40
@@ -73,15 +75,24 @@ def _add_rows(sums: np.ndarray, owners: np.ndarray, rows: np.ndarray) -> None:
 
 
 class Coarse:
-    """Which lists a query should read, the most promising first."""
+    """Which lists a query should read, the most promising first. Centroids are float16 in memory as on disk."""
 
     def __init__(self, centroids: np.ndarray) -> None:
-        self._centroids = centroids  # [L, D] float16: in memory as on disk
+        self._centroids = centroids  # [L, D] float16
+        self._index: Any = None
+        if faiss := find_faiss():
+            self._index = faiss.IndexScalarQuantizer(
+                centroids.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+            )
+            self._index.is_trained = True
+            self._index.add_sa_codes(np.ascontiguousarray(centroids).view(np.uint8))
 
-    def order(self, query: np.ndarray) -> np.ndarray:
-        """[D] -> all lists by inner product, descending; equal ones by number."""
+    def best(self, query: np.ndarray, count: int) -> np.ndarray:
+        """[D] -> the `count` lists of the highest inner product, descending."""
+        if self._index is not None:
+            return np.asarray(self._index.search(query[None], count)[1][0])
         scores = np.empty(len(self._centroids), np.float32)
         for start in range(0, len(scores), VECTORS_AT_A_TIME):
             part = self._centroids[start : start + VECTORS_AT_A_TIME].astype(np.float32)
             scores[start : start + len(part)] = part @ query
-        return np.argsort(-scores, kind="stable")
+        return np.argsort(-scores, kind="stable")[:count]

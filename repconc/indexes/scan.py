@@ -25,7 +25,7 @@ class Scanner:
 
     def __init__(self, codec: Codec, *, use_faiss: bool = True) -> None:
         self.codec = codec
-        self._faiss: Any = _faiss() if use_faiss else None
+        self._faiss: Any = find_faiss() if use_faiss else None
         self._local = threading.local()
 
     def scan(self, query: np.ndarray, parts: Sequence[np.ndarray], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +91,8 @@ class Scanner:
         return np.asarray(np.linalg.norm(self.codec.codebooks, axis=2).max(axis=1))  # [M]
 
 
-def _faiss() -> Any:
+def find_faiss() -> Any:
+    """The library, or None."""
     try:
         return import_module("faiss")
     except ModuleNotFoundError:
@@ -102,11 +103,8 @@ def _rows(parts: Sequence[np.ndarray], places: np.ndarray) -> np.ndarray:
     """[n, M]: some rows of the joined parts."""
     starts = np.cumsum([0, *map(len, parts)])
     owners = np.searchsorted(starts, places, side="right") - 1
-    rows = np.empty((len(places), parts[0].shape[1]), np.uint8)
-    for owner in np.unique(owners).tolist():
-        here = owners == owner
-        rows[here] = parts[owner][places[here] - starts[owner]]
-    return rows
+    pairs = zip(owners.tolist(), (places - starts[owners]).tolist(), strict=True)
+    return np.stack([parts[owner][place] for owner, place in pairs])
 
 
 def _best(places: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -130,9 +130,8 @@ class Part(NamedTuple):
     positions: np.ndarray | None
     """Where they stand in the segment; None: from `start` on."""
 
-    def number_of(self, place: int) -> int:
-        position = self.start + place if self.positions is None else int(self.positions[place])
-        return int(self.segment.numbers.read(position, position + 1)[0])
+    def position_of(self, place: int) -> int:
+        return self.start + place if self.positions is None else int(self.positions[place])
 
 
 def write_removed(folder: Path, number: int, removed: np.ndarray) -> FileEntry:
