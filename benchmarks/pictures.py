@@ -38,6 +38,27 @@ def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
     return figure
 
 
+def tradeoff() -> Figure:
+    """MRR@10 against queries a second on one thread (the paper's figure of latency); a point is a number of lists."""
+    lines = results.read("tradeoff")
+    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
+    axis = figure.add_subplot()
+    for system, colour in zip(dict.fromkeys(line["system"] for line in lines), ("#1f77b4", "#888888"), strict=False):
+        own = [line for line in lines if line["system"] == system]
+        speeds, quality = [line["queries a second"] for line in own], [line["MRR@10"] for line in own]
+        axis.plot(speeds, quality, "o-", markersize=4, color=colour, label=system)
+        for line in own[:: len(own) // 3 or 1]:
+            place = (line["queries a second"], line["MRR@10"])
+            axis.annotate(str(line["probes"]), place, (4, 4), textcoords="offset points", size=8)
+    axis.set(xscale="log", xlabel="queries a second, one thread", ylabel="MRR@10", title="HotpotQA, lists read")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.3)
+    axis.legend(frameon=False)
+    return figure
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
+    if results.read("tradeoff"):
+        tradeoff().savefig(FOLDER / "tradeoff.png", dpi=130)
     codeword_frequencies().savefig(FOLDER / "codewords.png", dpi=130)

@@ -75,8 +75,7 @@ class Ablation:
         if known >= set(wanted):
             return
         self.made_with = results.provenance()
-        self.examples = read_examples(self.dataset, self.encoder, self.recipe, vectors=self._vectors())
-        self.queries = self._test_queries()
+        self._read()
         trainer = self._trainer("dense", self.recipe)
         self._keep("dense, untrained", None, self._flat(trainer), 0.0, None)
         states = [trainer.dense(phase, f"dense-{n}") for n, phase in enumerate(self.recipe.dense, start=1)]
@@ -85,10 +84,30 @@ class Ablation:
             if not known >= {(row, size) for row in self.rows if row in ROWS[2:]}:
                 self._compress(copy.deepcopy(trainer.model), size)
 
+    def models(self, size: int) -> tuple[Trainer, Trainer]:
+        """The dense model and RepCONC, as `run` trained them: what is in the cache is not trained again."""
+        self._read()
+        dense = self._trainer("dense", self.recipe)
+        for number, phase in enumerate(self.recipe.dense, start=1):
+            dense.dense(phase, f"dense-{number}")
+        compressed = self._trainer(f"constraint-{size}", self._sized(size), copy.deepcopy(dense.model))
+        compressed.warm_up()
+        compressed.stage_one()
+        compressed.code()
+        compressed.stage_two()
+        return dense, compressed
+
+    def _read(self) -> None:
+        self.examples = read_examples(self.dataset, self.encoder, self.recipe, vectors=self._vectors())
+        self.queries = self._test_queries()
+
+    def _sized(self, size: int) -> Recipe:
+        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size})
+        return self.recipe.model_copy(update={"quantizer": quantizer})
+
     def _compress(self, model: Any, size: int) -> None:
         """OPQ, then stage 1 without and with the constraint, then stage 2."""
-        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size})
-        recipe = self.recipe.model_copy(update={"quantizer": quantizer})
+        recipe = self._sized(size)
         free = recipe.stage_one.model_copy(update={"constraint": False})
         opq = self._trainer(f"opq-{size}", recipe, copy.deepcopy(model))
         warm = opq.warm_up()

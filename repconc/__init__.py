@@ -12,12 +12,14 @@ _HOMES = {
     "Document": "repconc.records",
     "Encoder": "repconc.models.encoder",
     "Hit": "repconc.records",
+    "Index": "repconc.indexes.ivf",
     "Query": "repconc.records",
     "RepconcError": "repconc.errors",
     "RepconcModel": "repconc.models.repconc",
     "RetrievalDataset": "repconc.data.dataset",
     "Searcher": "repconc.search",
     "Vectors": "repconc.vectors",
+    "build_index": "repconc.indexing",
     "encode_corpus": "repconc.models.encoding",
     "evaluate": "repconc.evaluation.measures",
     "load_dataset": "repconc.data.load",
@@ -38,6 +40,8 @@ __all__ = [  # noqa: RUF022 (the reader's order: data, encoders, training, searc
     "train",
     "make_recipe",
     "RepconcModel",
+    "build_index",
+    "Index",
     "Searcher",
     "Hit",
     "evaluate",
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
     from repconc.errors import RepconcError
     from repconc.evaluation.measures import evaluate
     from repconc.evaluation.runs import read_run, write_run
+    from repconc.indexes.ivf import Index
+    from repconc.indexing import build_index
     from repconc.models.encoder import Encoder
     from repconc.models.encoding import encode_corpus
     from repconc.models.repconc import RepconcModel

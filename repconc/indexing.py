@@ -63,11 +63,13 @@ def add_documents(
     return add(Path(folder), coded(model, documents, progress), replace=replace)
 
 
-def coded(model: RepconcModel, documents: Iterable[Document], progress: Progress, total: int = 0) -> Batches:
+def coded(
+    model: RepconcModel, documents: Iterable[Document], progress: Progress, total: int = 0, batch_size: int = 64
+) -> Batches:
     """Documents with their codes, some thousands at a time."""
     reader, done = iter(documents), 0
     while group := list(islice(reader, DOCUMENTS_AT_A_TIME)):
-        yield group, model.encode_documents([document.full_text for document in group])
+        yield group, model.encode_documents([document.full_text for document in group], batch_size)
         done += len(group)
         progress(done, total)
 

@@ -37,9 +37,11 @@ class VectorIndex(Protocol):
 class Searcher:
     """Encodes the query, searches the index."""
 
-    def __init__(self, index: VectorIndex, encoder: "Encoder") -> None:
+    def __init__(self, index: VectorIndex, encoder: "Encoder", **options: Any) -> None:
+        """options: for every search, such as probes; what the index takes."""
         self.index = index
         self.encoder = encoder
+        self.options = options
 
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> "Searcher":
@@ -90,7 +92,7 @@ class Searcher:
         if blank := [number for number, text in enumerate(texts, start=1) if not text.strip()]:
             raise RepconcError(f"Question {blank[0]} is empty; ask something.")
         search: Callable[..., list[list[Hit]]] = self.index.search
-        return search(self.encoder.embed_queries(texts), k, threads, **options)
+        return search(self.encoder.embed_queries(texts), k, threads, **self.options | options)
 
 
 def model_of(index: Index, device: str | None = None, name: Path | str | None = None) -> "RepconcModel":

@@ -13,6 +13,7 @@ from repconc.cli.view import TrainingView
 if TYPE_CHECKING:
     from repconc.data.dataset import RetrievalDataset
     from repconc.evaluation.measures import Search
+    from repconc.indexes.ivf import Index
     from repconc.models.repconc import RepconcModel
     from repconc.search import Searcher
 
@@ -43,6 +44,7 @@ def demo(
     Example: repconc demo
     """
     from repconc.models.named import folder_of_named
+    from repconc.search import Searcher
 
     start = time.perf_counter()
     dataset = _dataset(quiet)
@@ -55,16 +57,20 @@ def demo(
     opq = _model(dataset, output / "opq", quiet, method="opq", **from_dense)
     remark(f"Learning encoders and {BYTES}-byte codes together with RepCONC ...", quiet)
     repconc = _model(dataset, output / "repconc", quiet, method="repconc", **from_dense)
+    remark("Putting the codes into an index ...", quiet)
+    index = _index(repconc, dataset, output / "index", quiet)
     remark("Building BM25 and measuring ...", quiet)
     systems = {
         "static encoder, trained": _searcher(dense, dataset, quiet),
         "the same, OPQ": _searcher(opq, dataset, quiet),
-        "the same, RepCONC": _searcher(repconc, dataset, quiet),
+        "the same, RepCONC": Searcher(index, repconc.encoder, probes=index.manifest.lists),
+        "RepCONC, inverted file": Searcher(index, repconc.encoder),
     }
     _print(_measure(dataset, systems), as_json)
     if not as_json:
-        _print_answers(dataset, systems["the same, RepCONC"])
-        remark(f"\nDone in {time.perf_counter() - start:.0f} s; the models are in {output}/.", quiet)
+        _print_answers(dataset, systems["RepCONC, inverted file"])
+        remark(f"\nDone in {time.perf_counter() - start:.0f} s; models and index are in {output}/. Ask it:", quiet)
+        remark(f'  repconc search {output}/index "Which opera did the composer of Carmen leave unfinished?"', quiet)
 
 
 def _model(dataset: "RetrievalDataset", folder: Path, quiet: bool, **changes: Any) -> "RepconcModel":
@@ -77,6 +83,18 @@ def _model(dataset: "RetrievalDataset", folder: Path, quiet: bool, **changes: An
         return RepconcModel.load(folder)
     with TrainingView(quiet) as view:
         return train(dataset, folder, make_recipe(read_recipe(ENCODER) | changes), observe=view)
+
+
+def _index(model: "RepconcModel", dataset: "RetrievalDataset", folder: Path, quiet: bool) -> "Index":
+    """Build it, or open what an earlier demo built."""
+    from repconc.indexes.ivf import Index
+    from repconc.indexes.manifest import MANIFEST
+    from repconc.indexing import build_index
+
+    if (folder / MANIFEST).exists():
+        return Index(folder)
+    with progress_bar("coding", quiet) as progress:
+        return build_index(model, dataset, folder, show=lambda work: progress)
 
 
 def _searcher(model: "RepconcModel", dataset: "RetrievalDataset", quiet: bool) -> "Searcher":
