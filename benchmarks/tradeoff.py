@@ -48,7 +48,7 @@ def main() -> None:
                 compressed,
                 lambda query, probes: index.search(query, 10, probes=probes),
             ),
-            "uncompressed": (dense, lambda query, probes: _hits(flat, dense.examples.document_ids, query, probes)),
+            "uncompressed": (dense, lambda query, n: _hits(flat, dense.examples.document_ids, query, n)),
         }
         for name, (trainer, search) in systems.items():
             vectors = trainer.corpus.queries(ablation.queries, np.arange(len(ablation.queries))).cpu().numpy()
