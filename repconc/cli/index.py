@@ -142,21 +142,27 @@ def info(folder: Folder, as_json: Json = False) -> None:
 @app.command()
 def export(
     folder: Folder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file of faiss; ids go into FILE.ids.jsonl.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NAME.lance: a dataset of Lance; else a faiss file.")],
     quiet: Quiet = False,
 ) -> None:
-    """Write an IndexIVFPQ of faiss, read it back and compare, before it gets its name.
+    """Write an IndexIVFPQ of faiss (ids beside it, in FILE.ids.jsonl), or a dataset of Lance with its index.
 
-    Adding documents through faiss would code them wrongly: it holds the codebooks that score, not those that code.
+    The file of faiss is read back and compared before it gets its name. Adding documents there would code them
+    wrongly: it holds the codebooks that score, not those that code.
 
     Example: repconc index export index/ -o index.faiss
     """
     from repconc.indexes.faiss_export import export_faiss
     from repconc.indexes.ivf import Index
+    from repconc.indexes.lance_export import export_lance
 
-    export_faiss(Index(folder), output)
+    if output.suffix == ".lance":
+        with progress_bar("writing", quiet) as progress:
+            export_lance(Index(folder), output, progress)
+    else:
+        export_faiss(Index(folder), output)
+        remark("Search it, but add nothing to it through faiss: that would code documents wrongly.", quiet)
     typer.echo(output)
-    remark("Search it, but add nothing to it through faiss: that would code documents wrongly.", quiet)
 
 
 @app.command("import")

@@ -137,7 +137,7 @@ def compact(folder: Path, progress: Progress = lambda done, total: None) -> Chan
             return Changes()
         writer, owners = SegmentWriter(folder, manifest.next_number, manifest.bytes), []
         for segment in index.segments:
-            for documents, codes, lists in _documents_of(segment):
+            for documents, codes, lists in documents_of(segment):
                 writer.add(documents, codes)
                 owners.append(lists)
                 progress(len(writer), len(index))
@@ -221,7 +221,7 @@ def _living(segment: SegmentReader, numbers: set[int]) -> set[int]:
     return numbers - set(segment.numbers.all()[segment.removed()].tolist())
 
 
-def _documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.ndarray, np.ndarray]]:
+def documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.ndarray, np.ndarray]]:
     """The documents of a segment that are still there, with codes and lists, in the order in which they came."""
     positions = np.argsort(segment.numbers.all(), kind="stable")  # number -> position
     positions = positions[~segment.removed()[positions]]

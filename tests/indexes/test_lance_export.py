@@ -1,0 +1,31 @@
+"""Lance answers from an exported index as ours does."""
+
+import numpy as np
+import pytest
+
+from repconc.errors import RepconcError
+from repconc.indexes.ivf import Index
+from repconc.indexes.lance_export import export_lance
+from repconc.indexes.writing import build, remove
+from tests.indexes.conftest import batches, codecs
+
+lance = pytest.importorskip("lance")
+
+
+def test_lance_finds_what_we_find(tmp_path):
+    coding, scoring = codecs(codewords=256, dimension=16)
+    built = build(tmp_path / "index", batches(range(400)), coding=coding, scoring=scoring, lists=5)
+    remove(built.folder, ["d7", "d8"])
+    index = Index(built.folder)
+    export_lance(index, tmp_path / "out.lance")
+    dataset = lance.dataset(str(tmp_path / "out.lance"))
+    assert dataset.count_rows() == 398
+    for query in np.random.default_rng(0).normal(size=(5, 16)).astype(np.float32):
+        wanted = {"column": "vector", "q": query, "k": 10, "nprobes": 5}
+        rows = dataset.to_table(nearest=wanted, columns=["id", "text", "metadata"]).to_pylist()
+        ours = index.search(query, 10, probes=5, documents=True)[0]
+        assert len({row["id"] for row in rows} & {hit.id for hit in ours}) >= 9, "Lance rounds tables to bytes"
+        known = {hit.id: hit.document for hit in ours}
+        assert all(row["text"] == known[row["id"]].text for row in rows if row["id"] in known)
+    with pytest.raises(RepconcError, match="there already"):
+        export_lance(index, tmp_path / "out.lance")
