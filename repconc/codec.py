@@ -61,6 +61,8 @@ class Codec:
         codes = np.empty((len(vectors), self.blocks), np.uint8)
         for start in range(0, len(vectors), VECTORS_AT_A_TIME):
             blocks = self.transform(vectors[start : start + VECTORS_AT_A_TIME])
+            if not np.isfinite(blocks).all():
+                raise RepconcError("A document vector holds NaN or an infinite value; it cannot be coded.")
             for m, (codebook, half_norms) in enumerate(zip(self.codebooks, self._half_norms(), strict=True)):
                 # |x - c|^2 = |x|^2 - 2 (<x, c> - |c|^2 / 2), and |x|^2 is the same for every c.
                 closeness = blocks[:, m] @ codebook.T - half_norms  # [n, K]
@@ -76,7 +78,8 @@ class Codec:
 
         Each is a product of a matrix and a vector, so that a query has the same tables alone and in a batch.
         """
-        return np.asarray(np.matmul(self.codebooks, self.transform(queries)[..., None])[..., 0])
+        with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
+            return np.asarray(np.matmul(self.codebooks, self.transform(queries)[..., None])[..., 0])
 
     def _half_norms(self) -> np.ndarray:
         return np.asarray((self.codebooks**2).sum(axis=2) / 2)  # [M, K]

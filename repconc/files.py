@@ -141,6 +141,14 @@ def parse_model(content: bytes, path: Path, kind: type[Model]) -> Model:
         raise RepconcError(f"{path}: {field} is not as this program writes it ({first['msg']}).") from error
 
 
+def make_directory(path: Path) -> None:
+    """Make a folder and those above it, so that a power cut does not undo them."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync_directory(folder.parent)
+
+
 def sync_file(path: Path) -> None:
     with path.open("rb") as handle:
         os.fsync(handle.fileno())

@@ -39,18 +39,24 @@ class Searcher:
 
     def __init__(self, index: VectorIndex, encoder: "Encoder", **options: Any) -> None:
         """options: for every search, such as probes; what the index takes."""
+        own = index.manifest.model if isinstance(index, Index) else None
+        if own is not None and encoder.fingerprint() != own.fingerprint:
+            raise RepconcError("This encoder is not the one that the index was built with: it would find other things.")
         self.index = index
         self.encoder = encoder
         self.options = options
 
     @classmethod
-    def open(cls, folder: Path | str, device: str | None = None) -> "Searcher":
-        """Open an index, or a folder that `repconc encode` made, with the encoder that belongs to it."""
+    def open(cls, folder: Path | str, device: str | None = None, model: Path | str | None = None) -> "Searcher":
+        """Open an index, or a folder that `repconc encode` made, with the encoder that belongs to it.
+
+        model: the index's own, where it has moved.
+        """
         from repconc.models.encoder import Encoder
 
         if (Path(folder) / MANIFEST).exists():
             index = Index(folder)
-            return cls(index, model_of(index, device).encoder)
+            return cls(index, model_of(index, device, model).encoder)
         vectors = Vectors(folder)
         vectors.verify()
         encoder = Encoder(vectors.plan.encoder, device)
@@ -102,10 +108,15 @@ def model_of(index: Index, device: str | None = None, name: Path | str | None = 
     reference = index.manifest.model
     if reference is None:
         raise RepconcError(f"{index.folder} was built from vectors: it is searched by vectors, not by text.")
-    model = RepconcModel.load(name or reference.name, device)
-    if model.manifest.fingerprint != reference.fingerprint:
+    return require_own(index, RepconcModel.load(name or reference.name, device))
+
+
+def require_own(index: Index, model: "RepconcModel") -> "RepconcModel":
+    """Refuse a model that is not the index's own."""
+    reference = index.manifest.model
+    if reference is None or model.manifest.fingerprint != reference.fingerprint:
         raise RepconcError(
-            f"The model {name or reference.name} is not the one that {index.folder} was built with; "
+            f"The model {model.encoder.settings.documents} is not the one that {index.folder} was built with; "
             "give that one, or build the index again."
         )
     return model

@@ -113,9 +113,8 @@ class Vectors:
                 raise RepconcError(f"{path} is not what the manifest says; remove it and encode again.")
             yield block
 
-    @cached_property
-    def ids(self) -> list[str]:
-        ids: list[str] = []
+    def id_blocks(self) -> Iterator[list[str]]:
+        """The ids shard by shard."""
         for shard in self.manifest.shards:
             path = self.folder / f"{shard.name}.ids.json"
             try:
@@ -124,7 +123,11 @@ class Vectors:
                 part = None
             if not isinstance(part, list) or len(part) != shard.count or not all(isinstance(id, str) for id in part):
                 raise RepconcError(f"{path} is not a list of {shard.count} ids; remove it and encode again.")
-            ids += part
+            yield part
+
+    @cached_property
+    def ids(self) -> list[str]:
+        ids = [id for block in self.id_blocks() for id in block]
         if len(set(ids)) < len(ids):
             raise RepconcError(f"{self.folder} holds an id twice; remove the folder and encode again.")
         return ids

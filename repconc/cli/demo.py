@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -93,8 +94,8 @@ def _index(model: "RepconcModel", dataset: "RetrievalDataset", folder: Path, qui
 
     if (folder / MANIFEST).exists():
         return Index(folder)
-    with progress_bar("coding", quiet) as progress:
-        return build_index(model, dataset, folder, show=lambda work: progress)
+    with ExitStack() as bars:
+        return build_index(model, dataset, folder, show=lambda work: bars.enter_context(progress_bar(work, quiet)))
 
 
 def _searcher(model: "RepconcModel", dataset: "RetrievalDataset", quiet: bool) -> "Searcher":

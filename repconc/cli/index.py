@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repconc.cli.options import Dataset, Json, Quiet, progress_bar, remark
+from repconc.cli.options import Json, Quiet, progress_bar, remark
 from repconc.errors import RepconcError
 
 if TYPE_CHECKING:
     from repconc.indexes.ivf import Index
     from repconc.indexes.writing import Changes
-    from repconc.packages import Progress
     from repconc.records import Document
 
 app = typer.Typer(no_args_is_help=True, help="Build an index, change it, look into it.")
@@ -33,10 +32,12 @@ Model = Annotated[str | None, typer.Option(help="The index's model, where it has
 @app.command()
 def build(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `repconc train` made, or a hub's name.")],
-    dataset: Dataset,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the index.")],
+    dataset: Annotated[
+        str | None, typer.Argument(metavar="DATASET", help="As everywhere; without one, --vectors give ids alone.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the index.")] = Path("index"),
     vectors: Annotated[
-        Path | None, typer.Option(help="What `repconc encode MODEL` made of this data set, so that it is not redone.")
+        Path | None, typer.Option(help="What `repconc encode MODEL` made of the data set, so that it is not redone.")
     ] = None,
     lists: Annotated[int | None, typer.Option(min=1, help="Inverted lists. [default: 1.7 * sqrt(documents)]")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -52,14 +53,16 @@ def build(
     from repconc.indexing import build_index
     from repconc.models.repconc import RepconcModel
 
-    loaded = load_dataset(dataset)
+    loaded = None if dataset is None else load_dataset(dataset)
     with ExitStack() as bars:
-
-        def show(work: str) -> "Progress":
-            return bars.enter_context(progress_bar(work, quiet))
-
         built = build_index(
-            RepconcModel.load(model, device), loaded, output, vectors=vectors, lists=lists, seed=seed, show=show
+            RepconcModel.load(model, device),
+            loaded,
+            output,
+            vectors=vectors,
+            lists=lists,
+            seed=seed,
+            show=lambda work: bars.enter_context(progress_bar(work, quiet)),
         )
     _describe(built, as_json)
 
@@ -180,8 +183,8 @@ def import_(
     """
     from repconc.indexes.faiss_export import import_faiss
 
-    with progress_bar("filling lists", quiet) as progress:
-        built = import_faiss(path, output, progress=progress)
+    with ExitStack() as bars:
+        built = import_faiss(path, output, show=lambda work: bars.enter_context(progress_bar(work, quiet)))
     _describe(built, as_json)
 
 

@@ -1,6 +1,7 @@
 """`repconc tune`: the quality or the latency that a user wants, to the number of lists that gives it."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ def tune(
     measure: Annotated[str, typer.Option(help="What quality means: any that ir-measures knows.")] = "MRR@10",
     split: Split = "dev",
     queries: Annotated[int, typer.Option(min=1, help="How many queries are asked at most.")] = 500,
+    model: Annotated[str | None, typer.Option(help="The index's model, where it has moved.")] = None,
     plot: Annotated[Path | None, typer.Option(help="The curve. [default: INDEX.tuning.png]")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -34,7 +36,8 @@ def tune(
     from repconc.data.load import load_dataset
     from repconc.evaluation.measures import evaluate
     from repconc.indexes.ivf import Index
-    from repconc.indexes.tune import choose, measure_curve
+    from repconc.indexes.tune import choose, measure_curve, refine
+    from repconc.indexes.tune import measure as measure_point
     from repconc.indexes.writing import set_probes
     from repconc.search import model_of
 
@@ -50,13 +53,15 @@ def tune(
         run = {query.id: found for query, found in zip(asked, hits, strict=True)}
         return next(iter(evaluate(run, judged, [measure], loaded.relevance(split)).means.values()))
 
-    vectors = model_of(index).encoder.embed_queries([query.text for query in asked])
+    image = plot or folder.resolve().with_name(f"{folder.resolve().name}.tuning.png")
+    vectors = model_of(index, name=model).encoder.embed_queries([query.text for query in asked])
     with progress_bar("measuring", quiet) as progress:
         points = measure_curve(index, vectors, _depth(measure), quality, progress)
+    at = partial(measure_point, index, vectors, _depth(measure), quality)
+    points = refine(points, at, target=target, latency=longest)
     chosen = choose(points, target=target, latency=longest)
-    set_probes(folder, chosen.probes)
-    image = plot or folder.with_name(f"{folder.name}.tuning.png")
     _draw(points, chosen, measure, image)
+    set_probes(folder, chosen.probes)
     if as_json:
         typer.echo(json.dumps({"probes": chosen.probes, "points": [point._asdict() for point in points]}))
         return

@@ -28,14 +28,14 @@ def check_index(folder: Path, progress: Progress = lambda done, total: None) -> 
 
 def _check_counts(segment: SegmentReader, codewords: int) -> None:
     described, offsets = segment.segment, segment.offsets
-    name = segment.codes.file.path
+    name = segment.codes.path
     if offsets[0] != 0 or offsets[-1] != described.count or (np.diff(offsets) < 0).any():
         raise RepconcError(f"The lists of {name} do not hold {described.count} documents: {MEND}")
     if not np.array_equal(np.sort(segment.numbers.all()), np.arange(described.count)):
         raise RepconcError(f"A document of {name} stands in no list, or in two: {MEND}")
     if (removed := segment.removed().sum()) != described.removed:
         raise RepconcError(f"{removed} documents of {name} are removed, not {described.removed}: {MEND}")
-    if segment.codes.all().max() >= codewords:
+    if segment.codes.read(0, len(segment.codes)).max() >= codewords:
         raise RepconcError(f"{name} holds a code beyond {codewords} codewords: {MEND}")
     if segment.documents.rows() != described.count:
         raise RepconcError(f"{name} has {described.count} codes and {segment.documents.rows()} texts: {MEND}")

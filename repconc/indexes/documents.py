@@ -51,6 +51,10 @@ class DocumentWriter:
     def __len__(self) -> int:
         return self._count
 
+    def expect(self, fields: Iterable[str]) -> None:
+        """Fields of documents that these will be merged with, so that too many are refused now and not then."""
+        self._fields.update(dict.fromkeys(fields))
+
     def add(self, documents: Sequence[Document]) -> None:
         encoded = [document.id.encode() for document in documents]
         ends = self._end + np.cumsum([len(id) for id in encoded], dtype=np.int64)
@@ -64,6 +68,8 @@ class DocumentWriter:
             self._fields.update(dict.fromkeys(name for name, value in document.metadata.items() if _is_plain(value)))
             checksum = _checksum(document.id, document.title, document.text, metadata)
             rows.append((number, document.title, document.text, metadata, checksum))
+        if len(self._fields) > FIELDS:
+            raise RepconcError(f"The documents have more than {FIELDS} different metadata fields; give them fewer.")
         self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", rows)
         self._count += len(documents)
 
@@ -105,8 +111,6 @@ class DocumentWriter:
     def _write_fields(self) -> FileEntry:
         """Plain values of the metadata as columns with an index each: a filter is then a search and not a scan."""
         names = list(self._fields)
-        if len(names) > FIELDS:
-            raise RepconcError(f"The documents have {len(names)} metadata fields; at most {FIELDS} can be searched.")
         database = _create(self._path("fields"))
         database.execute("CREATE TABLE names (column TEXT, name TEXT)")
         columns = [f"field_{place}" for place in range(len(names))]
@@ -192,7 +196,8 @@ class DocumentReader:
         id = self.id_of(number)
         rows = self._documents.run("SELECT title, text, metadata, checksum FROM documents WHERE number = ?", [number])
         for title, text, metadata, checksum in rows:
-            if checksum == _checksum(id, title, text, metadata):
+            whole = all(isinstance(part, str) for part in (title, text, metadata))
+            if whole and checksum == _checksum(id, title, text, metadata):
                 return Document(id, text, title, json.loads(metadata))
         raise RepconcError(f"Document {id!r} in {self._documents.file.path} is damaged: {MEND}")
 
@@ -201,14 +206,16 @@ class DocumentReader:
         """The column of each metadata field."""
         if self._fields is None:
             return {}
-        return {name: column for column, name in self._fields.verified("SELECT column, name FROM names")}
+        self._fields.verify()
+        return {name: column for column, name in self._fields.run("SELECT column, name FROM names")}
 
     def matching(self, condition: str, values: Sequence[Any]) -> np.ndarray:
         """The numbers of all documents for which an SQL condition over the fields holds."""
-        if self._fields is None:
-            return np.empty(0, np.int64)
-        rows = self._fields.verified(f"SELECT number FROM fields WHERE {condition}", values)
-        return np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        if self._fields is None:  # no document has a field, so that it holds for all of them or for none
+            [(holds,)] = self._documents.run(f"SELECT {condition}", values)
+            return np.arange(len(self._ends) if holds else 0)
+        self._fields.verify()
+        return self._fields.numbers(f"SELECT number FROM fields WHERE {condition}", values)
 
 
 class Database:
@@ -230,10 +237,17 @@ class Database:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise RepconcError(f"{self.file.path} cannot be read ({first_line(error)}): {MEND}") from error
 
-    def verified(self, statement: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """The same, after all blocks were verified once: for answers in which no row can vouch for itself."""
+    def numbers(self, statement: str, values: Iterable[Any] = ()) -> np.ndarray:
+        """The whole numbers of the only column, without a Python object for each row."""
+        try:
+            with self._lock:
+                return np.fromiter((row[0] for row in self._connection.execute(statement, list(values))), np.int64)
+        except sqlite3.Error as error:
+            raise RepconcError(f"{self.file.path} cannot be read ({first_line(error)}): {MEND}") from error
+
+    def verify(self) -> None:
+        """All blocks, once: for answers in which no row can vouch for itself."""
         self.file.read(0, len(self.file))
-        return self.run(statement, values)
 
 
 def _create(path: Path) -> sqlite3.Connection:
@@ -259,7 +273,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What a column can hold; whole numbers beyond 64 bits become floats."""
+    """What a column can hold; numbers beyond 64 bits it cannot."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return float(value)
+        return None
     return value if _is_plain(value) else None

@@ -17,8 +17,7 @@ from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line, import_extra
 from repconc.files import atomic_path, atomic_write
 from repconc.indexes.ivf import Index
-from repconc.indexes.lists import Progress
-from repconc.indexes.writing import Batches, build
+from repconc.indexes.writing import Batches, Show, build, quietly
 from repconc.records import Document
 
 PROBES, TRIED, TOLERANCE = 10, 50, 1e-4
@@ -36,17 +35,17 @@ def to_faiss(index: Index) -> tuple[Any, list[str]]:
     padded = np.pad(index.scoring.codebooks, ((0, 0), (0, 256 - K), (0, 0)))
     faiss.copy_array_to_vector(padded.reshape(-1), ivf.pq.centroids)
     ids: list[str] = []
-    everything = np.arange(len(index.centroids))
     for segment in index.segments:
-        names = segment.documents.ids()
-        for list_number, part in zip(everything.tolist(), segment.parts(everything, None), strict=True):
-            if not len(part.codes):
+        living = ~segment.removed()
+        for number in range(len(index.centroids)):
+            start, stop = segment.offsets[number : number + 2]
+            positions = start + np.flatnonzero(living[start:stop])
+            if not len(positions):
                 continue
-            numbers = np.arange(len(ids), len(ids) + len(part.codes), dtype=np.int64)
-            positions = np.array([part.position_of(place) for place in range(len(part.codes))])
-            ids += [names[number] for number in segment.numbers.take(positions).tolist()]
-            codes = np.ascontiguousarray(part.codes)
-            ivf.invlists.add_entries(list_number, len(codes), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
+            numbers = np.arange(len(ids), len(ids) + len(positions), dtype=np.int64)
+            ids += segment.documents.ids_of(segment.numbers.take(positions))
+            codes = np.ascontiguousarray(segment.codes_at(positions))
+            ivf.invlists.add_entries(number, len(codes), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
     ivf.ntotal, ivf.nprobe, ivf.own_fields = len(ids), index.manifest.probes, True
     coarse.this.disown()
     return _behind_transform(ivf, index.scoring), ids
@@ -56,14 +55,17 @@ def export_faiss(index: Index, path: Path) -> None:
     """Write it, read it back, compare its answers with ours; only then it gets its name."""
     faiss = _faiss()
     made, ids = to_faiss(index)
+    if not ids:
+        raise RepconcError(f"{index.folder} holds no documents to export.")
     with atomic_path(path) as partial:
         faiss.write_index(made, str(partial))
         _compare(index, faiss.read_index(str(partial)), ids)
-    with atomic_write(_ids_beside(path), "w") as file:
-        file.writelines(json.dumps(id) + "\n" for id in ids)
+        path.unlink(missing_ok=True)  # never an old index beside new ids
+        with atomic_write(_ids_beside(path), "w") as file:
+            file.writelines(json.dumps(id) + "\n" for id in ids)
 
 
-def import_faiss(path: Path, output: Path, *, progress: Progress = lambda done, total: None) -> Index:
+def import_faiss(path: Path, output: Path, *, show: Show = quietly) -> Index:
     """An index of ours from the codes of an IndexIVFPQ or IndexPQ over inner products.
 
     Only for files that you trust: the reader of faiss is not hardened against others.
@@ -80,9 +82,12 @@ def import_faiss(path: Path, output: Path, *, progress: Progress = lambda done, 
         raise RepconcError(f"{path} holds a {type(inner).__name__}, not an IVFPQ or PQ index over inner products.")
     if inner.pq.nbits != 8 or (isinstance(inner, faiss.IndexIVFPQ) and inner.by_residual):
         raise RepconcError(f"{path} has codes of residuals or of {inner.pq.nbits} bits; only whole bytes can be taken.")
+    ids = _read_ids(path)
+    if ids is not None and len(ids) != inner.ntotal:
+        raise RepconcError(f"{path} holds {inner.ntotal} codes and there are {len(ids)} ids beside it.")
     books = faiss.vector_to_array(inner.pq.centroids).reshape(inner.pq.M, 256, -1)
     codec = Codec(np.ascontiguousarray(books), loaded.d, rotation)
-    return build(output, _codes_of(faiss, inner, _read_ids(path)), coding=codec, scoring=codec, progress=progress)
+    return build(output, _codes_of(faiss, inner, ids), coding=codec, scoring=codec, show=show)
 
 
 def _behind_transform(ivf: Any, codec: Codec) -> Any:
@@ -112,8 +117,12 @@ def _compare(index: Index, read: Any, ids: list[str]) -> None:
     for hits, row, values in zip(
         index.search(queries, PROBES, probes=index.manifest.lists), numbers, scores, strict=True
     ):
-        ours = np.array([hit.score for hit in hits])
-        if not np.allclose(ours, values, rtol=TOLERANCE, atol=TOLERANCE) or -1 in row:
+        ours, size = np.array([hit.score for hit in hits]), float(np.abs(values).max())
+        # Where scores are well apart, the documents must be the same.
+        apart = np.diff(ours, prepend=np.inf, append=-np.inf) < -TOLERANCE * size
+        sure = [place for place in range(len(hits) - 1) if apart[place] and apart[place + 1]]
+        same = all(hits[place].id == ids[row[place]] for place in sure)
+        if not same or not np.allclose(ours, values, rtol=TOLERANCE, atol=TOLERANCE * size) or -1 in row:
             raise RepconcError("The index that faiss wrote does not find what ours finds; nothing was exported.")
     faiss.extract_index_ivf(inner).nprobe = kept
 

@@ -24,6 +24,7 @@ TOKEN = re.compile(
 COMPARISONS = {"=": "=", "==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 WORDS = {"true": True, "false": False}
 DEEPEST = 50
+LONGEST, WORDS_AT_MOST = 100_000, 600  # what SQLite can hold in one expression
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,14 @@ class Compare:
     field: str
     operator: str
     value: str | int | float
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """field in (...)"""
+
+    field: str
+    values: tuple[str | int | float, ...]
 
 
 @dataclass(frozen=True)
@@ -50,11 +59,15 @@ class Both:
     parts: tuple["Filter", ...]
 
 
-Filter = Compare | Not | Both
+Filter = Compare | OneOf | Not | Both
 
 
 def parse_filter(text: str) -> Filter:
     """Read a filter; anything that is not one is refused with the place where it stops making sense."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RepconcError("The filter holds half of a character; mend it.") from error
     parser = _Parser(text)
     found = parser.any_of(0)
     parser.end()
@@ -63,7 +76,7 @@ def parse_filter(text: str) -> Filter:
 
 def fields_of(tree: Filter) -> set[str]:
     match tree:
-        case Compare(field=field):
+        case Compare(field=field) | OneOf(field=field):
             return {field}
         case Not(part=part):
             return fields_of(part)
@@ -79,6 +92,13 @@ def condition_of(tree: Filter, columns: Mapping[str, str]) -> tuple[str, list[An
                 return "0", []
             kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
             return f"(typeof({columns[field]}) IN {kinds} AND {columns[field]} {operator} ?)", [value]
+        case OneOf(field=field, values=choices):
+            if field not in columns:
+                return "0", []
+            # Texts and numbers are never equal in SQL, so that kinds need no word here.
+            return f"({columns[field]} IS NOT NULL AND {columns[field]} IN ({', '.join('?' * len(choices))}))", [
+                *choices
+            ]
         case Not(part=part):
             inner, values = condition_of(part, columns)
             return f"NOT {inner}", values
@@ -100,6 +120,10 @@ class _Parser:
                 raise self._refusal(place)
             self._tokens.append((match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
             place = match.end()
+        if len(text) > LONGEST or sum(kind == "word" for kind, *_ in self._tokens) > WORDS_AT_MOST:
+            raise RepconcError(
+                f"The filter is longer than {LONGEST:,} characters or {WORDS_AT_MOST} words; shorten it."
+            )
         self._next = 0
 
     def any_of(self, depth: int) -> Filter:
@@ -130,11 +154,11 @@ class _Parser:
         field = self._name()
         if self._take("word", "in"):
             self._need("operator", "(")
-            choices = [Compare(field, "=", self._value())]
+            choices = [self._value()]
             while self._take("operator", ","):
-                choices.append(Compare(field, "=", self._value()))
+                choices.append(self._value())
             self._need("operator", ")")
-            return Both("OR", tuple(choices))
+            return OneOf(field, tuple(choices))
         operator = self._need("operator")
         if operator not in COMPARISONS:
             raise self._refusal(self._tokens[self._next - 1][2])
@@ -152,8 +176,7 @@ class _Parser:
         if kind == "string":
             return _unquoted(text)
         if kind == "number":
-            whole = re.fullmatch(r"[-+]?\d+", text) and abs(int(text)) < 2**63
-            return int(text) if whole else float(text)
+            return int(text) if re.fullmatch(r"[-+]?\d{1,18}", text) else float(text)
         if kind == "word" and text.lower() in WORDS:
             return WORDS[text.lower()]
         raise self._refusal(place)

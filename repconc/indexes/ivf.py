@@ -17,10 +17,10 @@ from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
-from repconc.indexes.lists import Coarse
+from repconc.indexes.lists import best_lists
 from repconc.indexes.manifest import IndexManifest, read_manifest
-from repconc.indexes.scan import Scanner
-from repconc.indexes.segment import Part, SegmentReader
+from repconc.indexes.scan import best
+from repconc.indexes.segment import SegmentReader
 from repconc.records import Document, Hit, Hits, in_order
 
 OPENINGS = 20
@@ -120,6 +120,9 @@ class Index:
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(one, vectors))
 
+    def __contains__(self, id: str) -> bool:
+        return self.find(id) is not None
+
     def get(self, id: str) -> Document | None:
         """A document by its id; None where there is none."""
         place = self.find(id)
@@ -147,53 +150,30 @@ class Index:
         """The metadata fields that filters can name."""
         return {name for segment in self.segments for name in segment.documents.columns}
 
-    @cached_property
-    def _scanner(self) -> Scanner:
-        return Scanner(self.scoring)
-
-    @cached_property
-    def _coarse(self) -> Coarse:
-        return Coarse(self.centroids)
-
     def _search(self, vector: np.ndarray, k: int, probes: int, tree: Filter | None) -> dict[Hit, Place]:
-        parts = self._parts(self.scoring.transform(vector).reshape(-1), k, probes, tree)
-        if not parts:
-            return {}
-        places, scores = self._scanner.scan(vector, [part.codes for part in parts], k)
-        where = self._found(parts, places, scores)
-        return {hit: where[hit] for hit in in_order(where)[:k]}
-
-    def _parts(self, query: np.ndarray, k: int, probes: int, tree: Filter | None) -> list[Part]:
-        """The documents of the best lists; of more lists, where they hold fewer than k that pass."""
-        parts: list[Part] = []
-        found, read = 0, 0
-        while read < self.manifest.lists and (read < probes or found < k):
+        """The best k, where they lie; of more lists than `probes`, where these hold fewer than k that pass."""
+        query = self.scoring.transform(vector).reshape(-1)
+        tables = self.scoring.tables(vector)[0]
+        if not np.isfinite(tables).all():
+            raise RepconcError("A query vector holds values too large to multiply.")
+        owners, positions, scores = (np.empty(0, kind) for kind in (np.int64, np.int64, np.float32))
+        read = 0
+        while read < self.manifest.lists and (read < probes or len(scores) < k):
             wanted = min(max(probes, 4 * read), self.manifest.lists)
-            lists = self._coarse.best(query, wanted)[read:]
+            lists = best_lists(self.centroids, query, wanted)[read:]
             read = wanted
-            for segment in self.segments:
-                for part in segment.parts(lists, tree):
-                    if len(part.codes):
-                        parts.append(part)
-                        found += len(part.codes)
-        return parts
-
-    def _found(self, parts: list[Part], places: np.ndarray, scores: np.ndarray) -> dict[Hit, Place]:
-        """The documents at some places of the joined parts."""
-        ends = np.cumsum([len(part.codes) for part in parts])
-        homes = np.searchsorted(ends, places, side="right")
-        inside = (places - ends[homes]).tolist()  # from the end of its part
-        owners: dict[SegmentReader, list[tuple[int, float]]] = {}  # segment -> positions and scores
-        for home, place, value in zip(homes.tolist(), inside, scores.tolist(), strict=True):
-            part = parts[home]
-            owners.setdefault(part.segment, []).append((part.position_of(place + len(part.codes)), value))
+            for number, segment in enumerate(self.segments):
+                places, values = segment.search(tables, lists, k, tree)
+                owners = np.concatenate([owners, np.full(len(places), number)])
+                positions, scores = np.concatenate([positions, places]), np.concatenate([scores, values])
+        kept, scores = best(np.arange(len(scores)), scores, k)
         where = {}
-        for segment, found in owners.items():
-            numbers = segment.numbers.take(np.array([position for position, _ in found]))
-            ids = segment.documents.ids_of(numbers)
-            for name, number, (_, value) in zip(ids, numbers.tolist(), found, strict=True):
-                where[Hit(name, value)] = Place(segment, number)
-        return where
+        for number, segment in enumerate(self.segments):
+            own = owners[kept] == number
+            numbers = segment.numbers.take(positions[kept][own])
+            found = zip(segment.documents.ids_of(numbers), numbers.tolist(), scores[own].tolist(), strict=True)
+            where.update({Hit(id, value): Place(segment, document) for id, document, value in found})
+        return {hit: where[hit] for hit in in_order(where)[:k]}
 
     def _checked(self, queries: np.ndarray) -> np.ndarray:
         vectors = np.atleast_2d(np.asarray(queries, dtype=np.float32))

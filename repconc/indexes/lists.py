@@ -8,12 +8,12 @@ Sizes: N documents, L lists, D dimensions (padded to whole blocks).
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from repconc.codec import Codec
-from repconc.indexes.scan import find_faiss
+from repconc.errors import RepconcError
+from repconc.indexes.scan import kernel
 
 VECTORS_AT_A_TIME = 4096
 SAMPLE_A_LIST = 40
@@ -44,6 +44,8 @@ def train_centroids(codes: np.ndarray, codec: Codec, lists: int, seed: int, prog
         if len(empty):  # start again where vectors are farthest from home
             centroids[empty] = codec.decode(chosen[np.argsort(-distances, kind="stable")[: len(empty)]])
         progress(turn + 1, TURNS)
+    if np.abs(centroids).max() > np.finfo(np.float16).max:
+        raise RepconcError("The vectors are too long for centroids of half precision; scale them down.")
     return centroids.astype(np.float16)
 
 
@@ -74,25 +76,14 @@ def _add_rows(sums: np.ndarray, owners: np.ndarray, rows: np.ndarray) -> None:
     sums[owners[order][firsts]] += np.add.reduceat(rows[order], firsts, axis=0)
 
 
-class Coarse:
-    """Which lists a query should read, the most promising first. Centroids are float16 in memory as on disk."""
+def best_lists(centroids: np.ndarray, query: np.ndarray, count: int) -> np.ndarray:
+    """The `count` lists of the highest inner product, descending; equal ones by number.
 
-    def __init__(self, centroids: np.ndarray) -> None:
-        self._centroids = centroids  # [L, D] float16
-        self._index: Any = None
-        if faiss := find_faiss():
-            self._index = faiss.IndexScalarQuantizer(
-                centroids.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
-            )
-            self._index.is_trained = True
-            self._index.add_sa_codes(np.ascontiguousarray(centroids).view(np.uint8))
-
-    def best(self, query: np.ndarray, count: int) -> np.ndarray:
-        """[D] -> the `count` lists of the highest inner product, descending."""
-        if self._index is not None:
-            return np.asarray(self._index.search(query[None], count)[1][0])
-        scores = np.empty(len(self._centroids), np.float32)
-        for start in range(0, len(scores), VECTORS_AT_A_TIME):
-            part = self._centroids[start : start + VECTORS_AT_A_TIME].astype(np.float32)
-            scores[start : start + len(part)] = part @ query
-        return np.argsort(-scores, kind="stable")[:count]
+    centroids: [L, D] float16, in memory as on disk; query: [D].
+    """
+    if (native := kernel()) is not None:
+        scores = native.half_products(centroids.view(np.uint16), query)
+    else:
+        parts = (centroids[start : start + VECTORS_AT_A_TIME] for start in range(0, len(centroids), VECTORS_AT_A_TIME))
+        scores = np.concatenate([part.astype(np.float32) @ query for part in parts])
+    return np.argsort(-scores, kind="stable")[:count]

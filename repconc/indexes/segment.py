@@ -6,29 +6,31 @@ numbers    [n]: which document stands at a position
 removed    one bit a position, where documents were removed since
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from repconc.errors import RepconcError
+from repconc.indexes.blocks import codes_at, to_blocks
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, CheckedWriter, FileEntry
 from repconc.indexes.documents import DocumentReader, DocumentWriter
 from repconc.indexes.filters import Filter, condition_of
 from repconc.indexes.manifest import Segment
+from repconc.indexes.scan import scan
 from repconc.records import Document
 
-ROWS_AT_A_TIME = 1 << 16
 FILTERS_IN_MEMORY = 16
 
 
 class SegmentWriter:
     """Documents and codes come in any order; at the end codes are put into the order of their lists."""
 
-    def __init__(self, folder: Path, number: int, blocks: int) -> None:
-        self._folder, self._stem, self._blocks = folder, f"{number:06d}", blocks
+    def __init__(self, folder: Path, number: int, sizes: Sequence[int]) -> None:
+        """sizes: M and K."""
+        self._folder, self._stem = folder, f"{number:06d}"
+        self._blocks, self._codewords = sizes
         self._spool_path = folder / f"{self._stem}.spool"  # codes as they come; no manifest ever names it
         self._spool = self._spool_path.open("xb")
         self._documents = DocumentWriter(folder, self._stem)
@@ -36,10 +38,20 @@ class SegmentWriter:
     def __len__(self) -> int:
         return len(self._documents)
 
+    def expect(self, fields: Iterable[str]) -> None:
+        """Metadata fields of the documents that are there already."""
+        self._documents.expect(fields)
+
     def add(self, documents: Sequence[Document], codes: np.ndarray) -> None:
-        """codes: [n, M]"""
+        """codes: [n, M] uint8"""
+        if codes.dtype != np.uint8 or codes.shape != (len(documents), self._blocks):
+            raise RepconcError(
+                f"{len(documents)} documents need codes of {self._blocks} bytes each, not {codes.shape}."
+            )
+        if codes.size and codes.max() >= self._codewords:
+            raise RepconcError(f"A code holds {codes.max()} and there are {self._codewords} codewords.")
         self._documents.add(documents)
-        self._spool.write(np.ascontiguousarray(codes, np.uint8).tobytes())
+        self._spool.write(np.ascontiguousarray(codes).tobytes())
 
     def codes(self) -> np.ndarray:
         """[n, M] as they came, mapped; nothing can be added any more."""
@@ -54,8 +66,8 @@ class SegmentWriter:
         entries = self._documents.finish()
         entries["numbers"] = self._write("numbers", [order])
         entries["offsets"] = self._write("offsets", [offsets.astype("<i8")])
-        pieces = (codes[order[start : start + ROWS_AT_A_TIME]] for start in range(0, len(order), ROWS_AT_A_TIME))
-        entries["codes"] = self._write("codes", pieces)
+        ends = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        entries["codes"] = self._write("codes", (to_blocks(codes[order[start:stop]]) for start, stop in ends))
         self._spool_path.unlink()
         return Segment(count=len(order), files=entries)
 
@@ -72,35 +84,34 @@ class SegmentReader:
     def __init__(self, folder: Path, segment: Segment, blocks: int, lists: int) -> None:
         files = segment.files
         self.segment = segment
-        self.codes = CheckedArray(folder, files["codes"], "u1", blocks)
+        self.codes, self._blocks = CheckedFile(folder, files["codes"]), blocks
         self._offsets = CheckedArray(folder, files["offsets"], "<i8")
         self.offsets = self._offsets.all()
         self.numbers = CheckedArray(folder, files["numbers"], "<u4")
         self.documents = DocumentReader(folder, files, segment.count)
         self._removed = CheckedFile(folder, files["removed"]) if "removed" in files else None
-        if len(self.codes) != segment.count or len(self.numbers) != segment.count or len(self.offsets) != lists + 1:
-            raise RepconcError(f"{self.codes.file.path} does not hold {segment.count} documents: {MEND}")
+        sizes = len(self.codes), len(self.numbers), len(self.offsets)
+        if sizes != (segment.count * blocks, segment.count, lists + 1):
+            raise RepconcError(f"{self.codes.path} does not hold {segment.count} documents: {MEND}")
         self._allowed = lru_cache(FILTERS_IN_MEMORY)(self._matching)
 
     def files(self) -> list[CheckedFile]:
-        files = [self.codes.file, self._offsets.file, self.numbers.file, *self.documents.files()]
+        files = [self.codes, self._offsets.file, self.numbers.file, *self.documents.files()]
         return files + ([self._removed] if self._removed else [])
 
-    def parts(self, lists: np.ndarray, tree: Filter | None) -> Iterator["Part"]:
-        """The documents of some lists that are not removed and pass a filter."""
+    def search(
+        self, tables: np.ndarray, lists: np.ndarray, k: int, tree: Filter | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and scores of the best documents of some lists that are not removed and pass a filter."""
         starts, stops = self.offsets[lists], self.offsets[lists + 1]
-        self.codes.touch(starts, stops)
-        rows, allowed = self.codes.untouched(), self.allowed(tree)
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            if allowed is None or allowed[start:stop].all():
-                yield Part(self, rows[start:stop], start, None)
-            else:
-                here = start + np.flatnonzero(allowed[start:stop])
-                yield Part(self, rows[here], start, here)
+        self.codes.touch(starts * self._blocks, stops * self._blocks)
+        allowed = None if tree is None and self._removed is None else self._allowed(tree)
+        return scan(self.codes.untouched(), tables, starts, stops, k, allowed)
 
-    def allowed(self, tree: Filter | None) -> np.ndarray | None:
-        """[n] bool by position; None where all are."""
-        return None if tree is None and self._removed is None else self._allowed(tree)
+    def codes_at(self, positions: np.ndarray) -> np.ndarray:
+        """[n, M]"""
+        self.codes.read(0, len(self.codes))
+        return codes_at(self.codes.untouched(), self.offsets, positions, self._blocks)
 
     def removed(self) -> np.ndarray:
         """[n] bool by position."""
@@ -113,25 +124,13 @@ class SegmentReader:
         return int(np.flatnonzero(self.numbers.all() == number)[0])
 
     def _matching(self, tree: Filter | None) -> np.ndarray:
+        """A bitmap by position."""
         allowed = ~self.removed()
         if tree is not None:
             passing = np.zeros(self.segment.count, bool)
             passing[self.documents.matching(*condition_of(tree, self.documents.columns))] = True
             allowed &= passing[self.numbers.all()]
-        return allowed
-
-
-class Part(NamedTuple):
-    """Documents of one list."""
-
-    segment: SegmentReader
-    codes: np.ndarray  # [n, M]
-    start: int
-    positions: np.ndarray | None
-    """Where they stand in the segment; None: from `start` on."""
-
-    def position_of(self, place: int) -> int:
-        return self.start + place if self.positions is None else int(self.positions[place])
+        return np.packbits(allowed, bitorder="little")
 
 
 def write_removed(folder: Path, number: int, removed: np.ndarray) -> FileEntry:

@@ -26,17 +26,37 @@ class Point(NamedTuple):
 
 def measure_curve(index: Index, queries: np.ndarray, k: int, quality: Quality, progress: Progress) -> list[Point]:
     """Quality and latency for 1, 2, 4, ... lists and for all; queries: [B, D]."""
+    index.search(queries, k, probes=index.manifest.lists)  # so that every block was verified before the clock starts
     steps = [2**power for power in range((index.manifest.lists - 1).bit_length())] + [index.manifest.lists]
     points = []
     for number, probes in enumerate(steps, start=1):
-        hits, times = [], []
-        for query in queries:
-            start = time.perf_counter()
-            hits += index.search(query, k, probes=probes)
-            times.append(time.perf_counter() - start)
-        points.append(Point(probes, quality(hits), float(np.median(times)) * 1e3))
+        points.append(measure(index, queries, k, quality, probes))
         progress(number, len(steps))
+    if not points[-1].quality:
+        raise RepconcError("Even a search of all lists finds nothing that is relevant to these queries.")
     return points
+
+
+def measure(index: Index, queries: np.ndarray, k: int, quality: Quality, probes: int) -> Point:
+    hits, times = [], []
+    for query in queries:
+        start = time.perf_counter()
+        hits += index.search(query, k, probes=probes)
+        times.append(time.perf_counter() - start)
+    return Point(probes, quality(hits), float(np.median(times)) * 1e3)
+
+
+def refine(
+    points: Sequence[Point], at: Callable[[int], Point], *, target: float | None = None, latency: float | None = None
+) -> list[Point]:
+    """Measure between the chosen point and its neighbour that does not do, until they are close; gives all points."""
+    found = list(points)
+    while True:
+        chosen = choose(found, target=target, latency=latency)
+        place = found.index(chosen) + (-1 if target is not None else 1)
+        if not 0 <= place < len(found) or abs(found[place].probes - chosen.probes) <= max(1, chosen.probes // 16):
+            return found
+        found = sorted([*found, at((found[place].probes + chosen.probes) // 2)])
 
 
 def choose(points: Sequence[Point], *, target: float | None = None, latency: float | None = None) -> Point:

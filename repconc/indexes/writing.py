@@ -4,8 +4,9 @@ One writer at a time holds the lock of the folder. Readers keep the files that t
 their names.
 """
 
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -15,7 +16,7 @@ from safetensors.numpy import save
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line
-from repconc.files import locked
+from repconc.files import locked, make_directory, remove_partials
 from repconc.indexes.checked import CheckedWriter, FileEntry
 from repconc.indexes.ivf import Index
 from repconc.indexes.lists import Progress, default_lists, nearest, train_centroids
@@ -27,6 +28,18 @@ Batches: TypeAlias = Iterable[tuple[Sequence[Document], np.ndarray]]
 """Documents with their codes [n, M], a group at a time."""
 
 DOCUMENTS_AT_A_TIME = 4096
+OURS = re.compile(
+    r"\d{6,}\.(codec|centroids|codes|offsets|numbers|ids|ends|hashes|owners|documents|fields|removed|spool)"
+)
+"""The names of our files; everything else in the folder belongs to the user."""
+
+
+Show: TypeAlias = Callable[[str], Progress]
+"""A progress bar for a piece of work, by its name."""
+
+
+def quietly(work: str) -> Progress:
+    return lambda done, total: None
 
 
 class Changes(NamedTuple):
@@ -46,14 +59,13 @@ def build(
     model: Reference | None = None,
     lists: int | None = None,
     seed: int = 0,
-    progress: Progress = lambda done, total: None,
+    show: Show = quietly,
 ) -> Index:
     """A new index. Documents and codes stream by; what is held is one group, and a few bytes a document."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with _writing(folder):
+    with _writing(folder, new=True):
         if (folder / MANIFEST).exists():
             raise RepconcError(f"{folder} holds an index already; remove it first, or choose another name.")
-        writer = SegmentWriter(folder, 1, scoring.blocks)
+        writer = SegmentWriter(folder, 1, scoring.codebooks.shape[:2])
         for documents, codes in batches:
             writer.add(documents, codes)
         if not len(writer):
@@ -62,8 +74,8 @@ def build(
         count = lists or default_lists(len(codes))
         if count > len(codes):
             raise RepconcError(f"{len(codes)} documents cannot fill {count} lists; ask for fewer lists.")
-        centroids = train_centroids(codes, scoring, count, seed, lambda turn, turns: None)
-        owners, _ = nearest(codes, scoring, centroids, progress)
+        centroids = train_centroids(codes, scoring, count, seed, show("clustering"))
+        owners, _ = nearest(codes, scoring, centroids, show("filling lists"))
         manifest = IndexManifest(
             next_number=2,
             model=model,
@@ -87,7 +99,8 @@ def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
     with _writing(folder):
         index = Index(folder)
         manifest = index.manifest
-        writer = SegmentWriter(folder, manifest.next_number, manifest.bytes)
+        writer = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords))
+        writer.expect(index.fields)
         old: list[set[int]] = [set() for _ in index.segments]
         for documents, codes in batches:
             for place, segment in enumerate(index.segments):
@@ -135,7 +148,7 @@ def compact(folder: Path, progress: Progress = lambda done, total: None) -> Chan
         gone = sum(segment.removed for segment in manifest.segments)
         if len(manifest.segments) <= 1 and not gone:
             return Changes()
-        writer, owners = SegmentWriter(folder, manifest.next_number, manifest.bytes), []
+        writer, owners = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords)), []
         for segment in index.segments:
             for documents, codes, lists in documents_of(segment):
                 writer.add(documents, codes)
@@ -156,10 +169,12 @@ def set_probes(folder: Path, probes: int) -> None:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _writing(folder: Path, new: bool = False) -> Iterator[None]:
     """Hold the lock, and clean up before and after: what no manifest names was never finished, or is not needed."""
-    if not folder.is_dir():
-        raise RepconcError(f"{folder} is not there; 'repconc index build' makes an index.")
+    if new:
+        make_directory(folder)
+    else:
+        read_manifest(folder)
     try:
         with locked(folder / MANIFEST, wait=False):
             _clean(folder)
@@ -177,18 +192,18 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def _clean(folder: Path) -> None:
     names = read_manifest(folder).names() if (folder / MANIFEST).exists() else set()
-    for path in folder.glob("[0-9]*.*"):
-        if path.name not in names and path.stem.isdecimal():
+    for path in folder.iterdir():
+        if OURS.fullmatch(path.name) and path.name not in names:
             path.unlink()
-    for path in folder.glob(".*.partial"):
-        path.unlink()
+    remove_partials(folder, of=MANIFEST)
 
 
 def _commit(folder: Path, manifest: IndexManifest, segments: Sequence[Segment]) -> None:
     changes = {
         "segments": tuple(segments),
         "version": manifest.version + 1,
-        "next_number": manifest.next_number + 1 + len(segments),
+        # An operation uses one number for a new segment and one for the removal bits of each old one.
+        "next_number": manifest.next_number + 1 + len(manifest.segments),
     }
     commit(folder, manifest.model_copy(update=changes))
 
@@ -228,7 +243,7 @@ def documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.nd
     for start in range(0, len(positions), DOCUMENTS_AT_A_TIME):
         part = positions[start : start + DOCUMENTS_AT_A_TIME]
         documents = [segment.documents.get(number) for number in segment.numbers.take(part).tolist()]
-        yield documents, segment.codes.take(part), np.searchsorted(segment.offsets, part, side="right") - 1
+        yield documents, segment.codes_at(part), np.searchsorted(segment.offsets, part, side="right") - 1
 
 
 def _codec_bytes(coding: Codec, scoring: Codec) -> bytes:

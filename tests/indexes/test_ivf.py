@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from repconc.errors import RepconcError
 from repconc.indexes.ivf import Index
-from repconc.indexes.scan import Scanner
 from repconc.indexes.writing import add, build, compact, remove, set_probes
 from tests.indexes.conftest import batches, codecs, make_codes, make_documents, plain_search
 
@@ -54,28 +51,6 @@ def test_one_or_many_queries_and_threads_find_the_same(index, queries):
 def test_hits_bring_their_documents(index, queries):
     hits = index.search(queries[0], 3, documents=True)[0]
     assert [hit.document for hit in hits] == make_documents([int(hit.id[1:]) for hit in hits])
-
-
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    M=st.integers(1, 9),
-    K=st.integers(1, 256),
-    sizes=st.lists(st.integers(0, 90), min_size=1, max_size=6),
-    k=st.integers(1, 60),
-    scale=st.sampled_from([1e-20, 1.0, 1e15]),
-    seed=st.integers(0, 9),
-)
-def test_the_scan_with_faiss_is_the_scan_without(M, K, sizes, k, scale, seed):
-    random = np.random.default_rng(seed)
-    coding, _ = codecs(M, K, 3 * M, seed)
-    codes = [random.integers(0, max(1, K // (1 + 9 * (seed % 2))), (n, M)).astype(np.uint8) for n in sizes]
-    query = (scale * random.normal(size=3 * M)).astype(np.float32)
-    found = [Scanner(coding, use_faiss=use).scan(query, codes, k) for use in (False, True)]
-    for places, scores in found:
-        order = np.argsort(places)
-        assert np.array_equal(places[order], found[0][0])
-        assert np.array_equal(scores[order], found[0][1])
-    assert len(found[0][0]) >= min(k, sum(sizes))
 
 
 class TestChanges:
@@ -132,6 +107,55 @@ class TestChanges:
         with pytest.raises(RepconcError, match="13 and the index has 12 lists"):
             set_probes(folder, 13)
 
+    def test_numbers_of_files_are_never_used_twice(self, tmp_path, queries):
+        coding, scoring = codecs()
+        folder = tmp_path / "index"
+        build(folder, batches(range(20)), coding=coding, scoring=scoring, lists=2)
+        add(folder, batches(range(20, 40)))
+        add(folder, batches(range(40, 60)))
+        remove(folder, [f"d{number}" for number in range(41)])
+        remove(folder, ["d50"])
+        add(folder, batches([3]))
+        expect(Index(folder), [3, *range(41, 50), *range(51, 60)], queries)
+
+    def test_documents_without_metadata_pass_what_is_not(self, folder, queries):
+        plain = [type(document)(document.id, document.text) for document in make_documents(range(300, 320))]
+        add(folder, [(plain, make_codes(range(300, 320)))])
+        found = [Index(folder).search(queries[0], 999, filter="not year >= 2005")[0]]
+        compact(folder)
+        found.append(Index(folder).search(queries[0], 999, filter="not year >= 2005")[0])
+        assert found[0] == found[1] and len(found[0]) == 50 + 20
+
+    def test_the_users_own_files_stay(self, tmp_path, folder):
+        other = tmp_path / "notes"
+        other.mkdir()
+        for name in ("2023.csv", "1.txt", "000001.codes"):
+            (other / name).write_text("mine")
+            (folder / f"my-{name}").write_text("mine")
+        with pytest.raises(RepconcError, match="holds no index"):
+            compact(other)
+        assert len(list(other.iterdir())) == 3
+        add(folder, batches([800]))
+        assert len(list(folder.glob("my-*"))) == 3
+
+    @pytest.mark.parametrize("M", [1, 3, 258])
+    def test_any_number_of_bytes(self, M, tmp_path):
+        coding, scoring = codecs(M, 7, 3 * M)
+        codes = np.random.default_rng(0).integers(0, 7, (90, M)).astype(np.uint8)
+        index = build(tmp_path / "index", [(make_documents(range(90)), codes)], coding=coding, scoring=scoring, lists=4)
+        query = np.random.default_rng(1).normal(size=3 * M).astype(np.float32)
+        scores = scoring.decode(codes) @ query
+        found = index.search(query, 90, probes=4)[0]
+        assert np.allclose([hit.score for hit in found], [scores[int(hit.id[1:])] for hit in found], atol=1e-3)
+        assert len(found) == 90
+
+    def test_equal_centroids_hide_no_list(self, tmp_path):
+        coding, scoring = codecs(2, 4, 4)
+        codes = np.random.default_rng(0).integers(0, 4, (200, 2)).astype(np.uint8)
+        index = build(tmp_path / "i", [(make_documents(range(200)), codes)], coding=coding, scoring=scoring, lists=29)
+        for query in [np.zeros(4), *np.random.default_rng(1).normal(size=(20, 4))]:
+            assert len(index.search(query, 200, probes=3)[0]) == 200
+
 
 class TestBadInput:
     @pytest.mark.parametrize(
@@ -146,6 +170,18 @@ class TestBadInput:
             (lambda index: add(index.folder, batches([3])), "'d3' is in the index already"),
             (lambda index: remove(index.folder, ["d1", "nobody"]), "no document 'nobody'"),
             (lambda index: add(index.folder, [(make_documents([800, 800]), make_codes([1, 2]))]), "'d800' comes twice"),
+            (lambda index: add(index.folder, [(make_documents([800]), make_codes([1, 2]))]), "need codes of 4 bytes"),
+            (
+                lambda index: add(index.folder, [(make_documents([800]), make_codes([1])[:, :3])]),
+                "need codes of 4 bytes",
+            ),
+            (
+                lambda index: add(index.folder, [(make_documents([800]), make_codes([1]) + np.uint8(99))]),
+                "16 codewords",
+            ),
+            (lambda index: index.search(np.full(15, 3e38)), "too large to multiply"),
+            (lambda index: index.search(np.ones(15), filter=" or ".join(["year = 1"] * 2000)), "shorten it"),
+            (lambda index: index.search(np.ones(15), filter="lang = '\ud800'"), "half of a character"),
         ],
     )
     def test_one_sentence_and_nothing_changed(self, index, queries, call, sentence):
@@ -157,7 +193,7 @@ class TestBadInput:
     def test_no_index(self, tmp_path):
         with pytest.raises(RepconcError, match="holds no index"):
             Index(tmp_path)
-        with pytest.raises(RepconcError, match="is not there"):
+        with pytest.raises(RepconcError, match="holds no index"):
             add(tmp_path / "nowhere", [])
 
     def test_an_index_is_not_built_over_another(self, folder):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from repconc.errors import RepconcError
-from repconc.indexes.tune import Point, choose, measure_curve
+from repconc.indexes.tune import Point, choose, measure_curve, refine
 
 CURVE = [Point(1, 0.5, 0.1), Point(2, 0.79, 0.3), Point(4, 0.8, 0.5), Point(8, 0.8, 0.9)]
 
@@ -26,3 +26,12 @@ def test_the_curve_ends_at_the_exhaustive_result(index, queries):
     assert [point.probes for point in points] == [1, 2, 4, 8, 12]
     assert points[-1].quality == 1.0 and points[0].quality < 1.0
     assert all(point.milliseconds > 0 for point in points) and steps[-1] == (5, 5)
+
+
+def test_between_powers_of_two_the_curve_is_measured_closer():
+    at = lambda probes: Point(probes, min(0.8, 0.1 * probes), 0.1 * probes)  # noqa: E731
+    coarse = [at(probes) for probes in (1, 2, 4, 8, 16, 32, 64, 100)]
+    assert choose(refine(coarse, at, target=0.6), target=0.6).probes == 5
+    assert choose(refine(coarse, at, latency=5.0), latency=5.0).probes in range(47, 51)
+    assert refine(coarse, at, target=0.0) == coarse
+    assert refine(coarse, at, latency=99.0) == coarse

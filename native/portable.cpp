@@ -1,0 +1,39 @@
+// For any machine: plain loops, which compilers unroll.
+
+#include "scan.hpp"
+
+#include <bit>
+
+namespace repconc {
+namespace {
+
+// IEEE half to single precision: move exponent and fraction to their places; scaling puts subnormal numbers right.
+float from_half(std::uint16_t half) {
+    const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+    const std::uint32_t rest = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+    const float scaled = std::bit_cast<float>(rest) * 0x1p112f;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | sign);
+}
+
+}  // namespace
+
+void half_products_portable(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
+                            float* products) {
+    for (std::size_t row = 0; row < rows; ++row, centroids += dimension) {
+        float sums[8] = {};
+        for (std::size_t i = 0; i < dimension; ++i) sums[i % 8] += from_half(centroids[i]) * query[i];
+        products[row] = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    }
+}
+
+std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std::size_t rows,
+                                  const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums) {
+    for (std::size_t row = 0; row < rows; ++row) sums[row] = 0;
+    for (std::size_t m = 0; m < M; ++m, codes += rows, tables += 256)
+        for (std::size_t row = 0; row < rows; ++row) sums[row] = static_cast<std::uint16_t>(sums[row] + tables[codes[row]]);
+    std::uint64_t above = 0;
+    for (std::size_t row = 0; row < rows; ++row) above |= static_cast<std::uint64_t>(sums[row] >= threshold) << row;
+    return above;
+}
+
+}  // namespace repconc

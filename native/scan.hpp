@@ -1,0 +1,35 @@
+// The scan: sums of one-byte table entries over blocks of documents, one file per instruction set.
+//
+// Codes of a list lie in blocks of 64 documents, byte m of all 64 side by side, so that one load brings 64 codes to look
+// up in table m. The last block of a list holds fewer; its rows are as long as it has documents, and nothing is padded.
+//
+//     block of r documents:   c[0][0..r-1]  c[1][0..r-1]  ...  c[M-1][0..r-1]
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace repconc {
+
+constexpr std::size_t kBlock = 64;
+
+// For each document of a block of `rows` <= 64: the sum over m of tables[m][code], M <= 257 so that 16 bits hold it.
+// Gives a bit for each document whose sum is at least `threshold`; sums of the others may be left unset.
+using BlockSums = std::uint64_t (*)(const std::uint8_t* codes, std::size_t blocks_of_codes, std::size_t rows,
+                                    const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums);
+
+// For each of `rows` centroids of `dimension` half floats: the inner product with the query.
+using HalfProducts = void (*)(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
+                              float* products);
+
+void half_products_portable(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
+std::uint64_t block_sums_portable(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
+                                  std::uint16_t*);
+#if defined(__x86_64__)
+void half_products_avx512vbmi(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
+std::uint64_t block_sums_avx512vbmi(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
+                                    std::uint16_t*);
+#endif
+
+}  // namespace repconc

@@ -1,0 +1,155 @@
+"""The scan against plain sums, on every path that this machine has: positions, scores and ties, to the bit."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repconc.indexes import scan as module
+from repconc.indexes.blocks import codes_at, to_blocks
+from repconc.indexes.scan import scan
+
+TABLES = ["normal", "all equal", "one outlier", "tiny", "huge range", "negative"]
+
+
+def make_tables(kind: str, M: int, K: int, random: np.random.Generator) -> np.ndarray:
+    tables = random.normal(size=(M, K)).astype(np.float32)
+    if kind == "all equal":
+        tables[:] = 0.37
+    elif kind == "one outlier":
+        tables[random.integers(M), random.integers(K)] = 1e30
+    elif kind == "tiny":
+        tables *= np.float32(1e-38)
+    elif kind == "huge range":
+        tables *= np.float32(10.0) ** random.integers(-20, 20, size=(M, 1)).astype(np.float32)
+    elif kind == "negative":
+        tables = -np.abs(tables)
+    return tables
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    M=st.one_of(st.integers(1, 100), st.sampled_from([256, 257, 258])),
+    K=st.integers(1, 256),
+    sizes=st.lists(st.integers(0, 200), min_size=1, max_size=6),
+    k=st.integers(1, 300),
+    kind=st.sampled_from(TABLES),
+    few=st.booleans(),
+    share=st.sampled_from([None, 0.0, 0.01, 0.5, 1.0]),
+    seed=st.integers(0, 99),
+)
+def test_it_gives_the_plain_result(M, K, sizes, k, kind, few, share, seed):
+    """few: codes from two values only, so that many tie; share: of the documents that a bitmap lets pass."""
+    random = np.random.default_rng(seed)
+    tables = make_tables(kind, M, K, random)
+    lists = [random.integers(0, min(K, 2) if few else K, (n, M)).astype(np.uint8) for n in sizes]
+    offsets = np.cumsum([0, *sizes])
+    chosen = random.permutation(len(sizes))[: random.integers(1, len(sizes) + 1)]
+    passing = np.ones(offsets[-1], bool) if share is None else random.random(offsets[-1]) < share
+    allowed = None if share is None else np.packbits(passing, bitorder="little")
+    content = np.concatenate([to_blocks(part) for part in lists])
+    positions, scores = scan(content, tables, offsets[chosen], offsets[chosen + 1], k, allowed)
+
+    codes, totals = np.concatenate(lists), np.zeros(offsets[-1], np.float32)
+    for m in range(M):
+        totals += tables[m][codes[:, m]]
+    there = np.zeros(offsets[-1], bool)
+    for number in chosen:
+        there[offsets[number] : offsets[number + 1]] = True
+    expected = np.flatnonzero(there & passing)
+    if k < len(expected):
+        expected = expected[totals[expected] >= np.sort(totals[expected])[-k]]
+    order = np.argsort(positions)
+    assert np.array_equal(positions[order], expected)
+    assert np.array_equal(scores[order], totals[expected])
+
+
+@given(sizes=st.lists(st.integers(0, 150), min_size=1, max_size=4), M=st.integers(1, 9), seed=st.integers(0, 9))
+def test_codes_come_back_from_blocks(sizes, M, seed):
+    random = np.random.default_rng(seed)
+    lists = [random.integers(0, 256, (n, M)).astype(np.uint8) for n in sizes]
+    content, offsets = np.concatenate([to_blocks(part) for part in lists]), np.cumsum([0, *sizes])
+    positions = random.permutation(offsets[-1])
+    assert np.array_equal(codes_at(content, offsets, positions, M), np.concatenate(lists)[positions])
+
+
+def test_without_the_kernel_numpy_does_it_and_says_so_once(monkeypatch):
+    monkeypatch.setitem(sys.modules, "repconc.indexes._kernel", None)
+    module.kernel.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="without its native scan"):
+            test_it_gives_the_plain_result()
+    finally:
+        module.kernel.cache_clear()
+
+
+@pytest.mark.skipif(not shutil.which("c++"), reason="no compiler")
+def test_where_there_is_a_compiler_the_kernel_was_built():
+    """A failed build is no error of the installation, so that a broken kernel would go unseen."""
+    assert module.kernel() is not None
+
+
+native = pytest.mark.skipif(module.kernel() is None, reason="the kernel was not built")
+
+
+@native
+@pytest.mark.parametrize("path", ["portable", "avx512vbmi", "nonsense"])
+def test_a_path_can_be_forced(path):
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"{__file__}::test_it_gives_the_plain_result",
+    ]
+    code = "from repconc.indexes.scan import kernel; print(kernel().path())"
+    environment = os.environ | {"REPCONC_KERNEL": path}
+    asked = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    if asked.returncode:
+        assert f"REPCONC_KERNEL asks for '{path}'" in asked.stderr
+        return
+    assert asked.stdout.strip() == path
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+
+
+@native
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"content": np.zeros(7, np.uint8)},
+        {"content": np.zeros((2, 6), np.uint8)},
+        {"content": np.zeros(12, np.int8)},
+        {"content": np.zeros(24, np.uint8)[::2]},
+        {"tables": np.zeros((3, 256), np.float64)},
+        {"tables": np.zeros((0, 256), np.float32)},
+        {"tables": np.full((3, 256), np.nan, np.float32)},
+        {"starts": np.array([1])},
+        {"starts": np.array([-1]), "stops": np.array([1])},
+        {"stops": np.array([5])},
+        {"stops": np.array([1, 2])},
+        {"k": 0},
+        {"k": -1},
+        {"allowed": np.zeros(0, np.uint8)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_malformed_arrays_are_refused(changes):
+    good = {
+        "content": np.zeros(12, np.uint8),
+        "tables": np.zeros((3, 256), np.float32),
+        "starts": np.array([0]),
+        "stops": np.array([4]),
+        "k": 2,
+        "allowed": None,
+    }
+    assert len(module.kernel().scan(*good.values())[0]) == 4
+    bad = good | ({"stops": np.array([0])} if list(changes) == ["starts"] else {}) | changes
+    with pytest.raises((TypeError, ValueError)):
+        module.kernel().scan(*bad.values())
