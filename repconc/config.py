@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Settings(BaseModel):
     """What all settings share: unknown names are refused and values never change."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 Pooling = Literal["mean", "cls", "max", "lasttoken"]
@@ -27,6 +27,6 @@ class EncoderSettings(Settings):
     """Scale vectors to length 1, where the encoder does not do so itself."""
     document_prompt: str | None = None
     query_prompt: str | None = None
-    document_tokens: int | None = Field(default=None, ge=3)
-    query_tokens: int | None = Field(default=None, ge=3)
+    document_tokens: int | None = Field(default=None, ge=3, le=1_000_000)
+    query_tokens: int | None = Field(default=None, ge=3, le=1_000_000)
     """The longest text in tokens, with the two marks that a transformer puts around it."""

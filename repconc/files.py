@@ -1,10 +1,10 @@
 """Files that are either whole or not there, and where the cache lives."""
 
 import fcntl
-import glob
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -109,8 +109,10 @@ def _beside(path: Path) -> Path:
 
 def remove_partials(folder: Path, of: str = "") -> None:
     """Remove what killed writers left in a folder, or what they left `of` one name. Only where nobody writes now."""
-    for partial in folder.glob(f".{glob.escape(of)}*.partial"):
-        shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
+    ours = re.compile(rf"\.{re.escape(of) if of else '.+'}\.[0-9a-f]{{12}}\.partial")
+    for partial in folder.iterdir():
+        if ours.fullmatch(partial.name):
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
 
 
 def write_model(path: Path, model: BaseModel) -> None:

@@ -14,7 +14,7 @@ from repconc.models.repconc import RepconcModel
 from repconc.packages import Progress
 from repconc.records import Document
 from repconc.search import model_of, require_own
-from repconc.vectors import Vectors
+from repconc.vectors import CorpusDigest, Vectors
 
 DOCUMENTS_AT_A_TIME = 4096
 
@@ -86,15 +86,17 @@ def _coded_vectors(
         raise RepconcError(f"The vectors in {vectors.folder} were not made by this model; encode with it first.")
     vectors.verify()
     reader = iter(dataset.documents) if dataset else None
-    done = 0
+    done, digest = 0, CorpusDigest()
     for ids, block in zip(vectors.id_blocks(), vectors.blocks(), strict=True):
         for start in range(0, len(block), DOCUMENTS_AT_A_TIME):
             names = ids[start : start + DOCUMENTS_AT_A_TIME]
             group = [Document(name, "") for name in names] if reader is None else list(islice(reader, len(names)))
             if [document.id for document in group] != names:
                 raise RepconcError(f"The vectors in {vectors.folder} are not those of this data set; encode it first.")
+            for document in group:
+                digest.add(document)
             yield group, model.coding.encode(block[start : start + DOCUMENTS_AT_A_TIME])
             done += len(names)
             progress(done, len(vectors))
-    if reader is not None and next(reader, None) is not None:
-        raise RepconcError(f"The data set has more documents than {vectors.folder}; encode it again.")
+    if reader is not None and (next(reader, None) is not None or digest.hexdigest() != vectors.plan.corpus_sha256):
+        raise RepconcError(f"The texts of the data set are not those of {vectors.folder}; encode it again.")

@@ -97,6 +97,10 @@ class Searcher:
             raise RepconcError("Give a list of questions, also for a single one: search(['...']).")
         if blank := [number for number, text in enumerate(texts, start=1) if not text.strip()]:
             raise RepconcError(f"Question {blank[0]} is empty; ask something.")
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError as error:
+            raise RepconcError("A question holds bytes that are no text in UTF-8.") from error
         search: Callable[..., list[list[Hit]]] = self.index.search
         return search(self.encoder.embed_queries(texts), k, threads, **self.options | options)
 
@@ -108,6 +112,8 @@ def model_of(index: Index, device: str | None = None, name: Path | str | None = 
     reference = index.manifest.model
     if reference is None:
         raise RepconcError(f"{index.folder} was built from vectors: it is searched by vectors, not by text.")
+    if name is None and Path(reference.name).is_absolute() and not Path(reference.name).is_dir():
+        raise RepconcError(f"The model of this index, {reference.name}, is not there any more; give it by --model.")
     return require_own(index, RepconcModel.load(name or reference.name, device))
 
 

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "models": BASE | {"data", "codec"},
     "training": BASE | {"codec", "quantization", "models", "losses", "indexes", "data", "evaluation"},
     "search": BASE | {"indexes", "models"},
-    "indexing": BASE | {"data", "indexes", "models", "search"},
+    "indexing": BASE | {"codec", "data", "indexes", "models", "search"},
     "baselines": BASE | {"models", "data", "indexes", "evaluation", "search"},
 }
 

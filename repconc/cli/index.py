@@ -1,7 +1,6 @@
 """`repconc index`: build an index, change it, look into it."""
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repconc.cli.options import Json, Quiet, progress_bar, remark
+from repconc.cli.options import Json, Quiet, input_lines, progress_bar, remark
 from repconc.errors import RepconcError
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def remove(
     """
     from repconc.indexes.writing import remove as remove_ids
 
-    wanted = [line.rstrip("\r\n") for line in sys.stdin] if ids == ["-"] else ids
+    wanted = [line.rstrip("\r\n") for line in input_lines()] if ids == ["-"] else ids
     _report(remove_ids(folder, [id for id in wanted if id]), as_json)
 
 
@@ -107,10 +106,13 @@ def compact(folder: Folder, as_json: Json = False, quiet: Quiet = False) -> None
 
     Example: repconc index compact index/
     """
+    from repconc.indexes.manifest import read_manifest
     from repconc.indexes.writing import compact as merge
 
+    before = len(read_manifest(folder).segments)
     with progress_bar("merging", quiet) as progress:
         changes = merge(folder, progress)
+    remark(f"{before} segments before, {len(read_manifest(folder).segments)} now.", quiet)
     _report(changes, as_json)
 
 

@@ -1,6 +1,7 @@
 """Options and arguments that several verbs share, and the progress bar."""
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -19,6 +20,7 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from repconc.errors import RepconcError, first_line
 from repconc.packages import Progress
 
 Dataset = Annotated[
@@ -63,6 +65,14 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Progress]:
     with Bars(*columns, *times, console=console, speed_estimate_period=300) as bars:
         task = bars.add_task(label, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total or None)
+
+
+def input_lines() -> Iterator[str]:
+    """Lines of standard input."""
+    try:
+        yield from sys.stdin
+    except UnicodeDecodeError as error:
+        raise RepconcError(f"Standard input is not text in UTF-8 ({first_line(error)}).") from error
 
 
 def remark(text: str, quiet: bool) -> None:

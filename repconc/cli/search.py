@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repconc.cli.options import Json
+from repconc.cli.options import Json, input_lines
 
 if TYPE_CHECKING:
     from repconc.records import Hit
@@ -38,7 +38,7 @@ def search(
 
     index = Index(folder)
     searcher = Searcher(index, model_of(index, name=model).encoder)
-    questions = [question] if question is not None else (line.strip() for line in sys.stdin if line.strip())
+    questions = [question] if question is not None else (line.strip() for line in input_lines() if line.strip())
     for group in _groups(questions):
         answers = searcher.search(group, k, threads, probes=probes, filter=filter, documents=True)
         for text, hits in zip(group, answers, strict=True):

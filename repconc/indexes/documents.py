@@ -64,7 +64,7 @@ class DocumentWriter:
         self._hashes.append(_hashes(encoded))
         rows = []
         for number, document in enumerate(documents, self._count):
-            metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
+            metadata = _as_json(document)
             self._fields.update(dict.fromkeys(name for name, value in document.metadata.items() if _is_plain(value)))
             checksum = _checksum(document.id, document.title, document.text, metadata)
             rows.append((number, document.title, document.text, metadata, checksum))
@@ -257,6 +257,13 @@ def _create(path: Path) -> sqlite3.Connection:
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("PRAGMA synchronous = OFF")
     return database
+
+
+def _as_json(document: Document) -> str:
+    try:
+        return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError) as error:
+        raise RepconcError(f"The metadata of document {document.id!r} cannot be kept: {first_line(error)}") from error
 
 
 def _checksum(*parts: str) -> int:

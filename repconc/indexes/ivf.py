@@ -106,7 +106,7 @@ class Index:
             raise RepconcError(f"k is {k}; at least one result must be asked for.")
         if probes is not None and probes < 1:
             raise RepconcError(f"probes is {probes}; at least one list must be read.")
-        tree = self._parsed(filter) if filter else None
+        tree = None if filter is None else self._parsed(filter)
         chosen = min(probes or self.manifest.probes, self.manifest.lists)
 
         def one(vector: np.ndarray) -> Hits:

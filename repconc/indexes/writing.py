@@ -5,6 +5,7 @@ their names.
 """
 
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -65,6 +66,8 @@ def build(
     with _writing(folder, new=True):
         if (folder / MANIFEST).exists():
             raise RepconcError(f"{folder} holds an index already; remove it first, or choose another name.")
+        if not (np.isfinite(coding.codebooks).all() and np.isfinite(scoring.codebooks).all()):
+            raise RepconcError("The codebooks hold NaN or infinite values.")
         writer = SegmentWriter(folder, 1, scoring.codebooks.shape[:2])
         for documents, codes in batches:
             writer.add(documents, codes)
@@ -171,7 +174,9 @@ def set_probes(folder: Path, probes: int) -> None:
 @contextmanager
 def _writing(folder: Path, new: bool = False) -> Iterator[None]:
     """Hold the lock, and clean up before and after: what no manifest names was never finished, or is not needed."""
+    fresh = new and not folder.exists()
     if new:
+        _refuse_foreign(folder)
         make_directory(folder)
     else:
         read_manifest(folder)
@@ -186,8 +191,19 @@ def _writing(folder: Path, new: bool = False) -> Iterator[None]:
                 raise RepconcError(f"{folder} could not be written ({first_line(error)}); it is as it was.") from error
             finally:
                 _clean(folder)
+                if fresh and not (folder / MANIFEST).exists():
+                    shutil.rmtree(folder)
     except BlockingIOError as error:
         raise RepconcError(f"Another process is writing to {folder}; wait for it, then try again.") from error
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """A folder for a new index is new, empty, or holds what a build that was killed left there."""
+    if folder.exists() and not folder.is_dir():
+        raise RepconcError(f"{folder} is there already and no folder; choose another name.")
+    for path in folder.iterdir() if folder.exists() else ():
+        if not OURS.fullmatch(path.name) and MANIFEST not in path.name:
+            raise RepconcError(f"{folder} holds other things, such as {path.name}; choose another name.")
 
 
 def _clean(folder: Path) -> None:

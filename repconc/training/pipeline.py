@@ -48,7 +48,7 @@ def train(
     observe: Observer = lambda line: None,
 ) -> RepconcModel:
     """Run all phases of a recipe. vectors: what `repconc encode` made of the corpus, for heads."""
-    output, ranks = Path(output), Ranks()
+    output, ranks = named(Path(output)), Ranks()
     if (output / MANIFEST).exists() and training_folder(output).exists():  # killed after its last step
         shutil.rmtree(training_folder(output), ignore_errors=True)
         return RepconcModel.load(output, device)
@@ -109,8 +109,13 @@ def run_phases(trainer: Trainer) -> dict[str, dict[str, float]]:
     return figures
 
 
+def named(output: Path) -> Path:
+    """A path that ends with a name, also where the user wrote a dot."""
+    return output if output.name else output.resolve()
+
+
 def training_folder(output: Path) -> Path:
-    return output.with_name(f"{output.name}.training")
+    return named(output).with_name(f"{named(output).name}.training")
 
 
 def read_plan(output: Path) -> Plan:
@@ -146,7 +151,7 @@ def _only_trainer(folder: Path, ranks: Ranks) -> Iterator[None]:
     try:
         with locked(folder / "plan.json", wait=False):
             remove_partials(folder)
-            remove_partials(folder.parent, of=f"{folder.stem}.")  # of the model itself, killed while it was saved
+            remove_partials(folder.parent, of=folder.stem)  # of the model itself, killed while it was saved
             yield
     except BlockingIOError as error:
         raise RepconcError(f"Another process is training in {folder}; wait for it, or choose another name.") from error

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, PositiveInt, ValidationError
 
 from repconc.config import EncoderSettings, Settings
-from repconc.errors import RepconcError
+from repconc.errors import RepconcError, first_line
 
 Method = Literal["repconc", "jpq", "opq", "pq", "dense"]
 Negatives = Literal["in-batch", "static", "refreshed", "dynamic"]
@@ -20,9 +20,9 @@ Negatives = Literal["in-batch", "static", "refreshed", "dynamic"]
 class Phase(Settings):
     """What every phase of training has."""
 
-    epochs: float = Field(default=20, gt=0)
+    epochs: float = Field(default=20, gt=0, le=100_000)
     """Passes over all pairs of a query and a relevant document."""
-    batch: PositiveInt = 1024
+    batch: int = Field(default=1024, ge=1, le=10_000_000)
     """Pairs a step, over all processes."""
     encoder_rate: float = Field(default=1e-3, gt=0)
     codebook_rate: float = Field(default=1e-3, gt=0)
@@ -33,7 +33,7 @@ class Phase(Settings):
     """Share of the tokens that are left out of each text, others in each step; for heads, of the coordinates."""
     clip: float | None = Field(default=1.0, gt=0)
     """Longest gradient of all parameters together; longer ones are scaled down."""
-    evaluations: PositiveInt = 8
+    evaluations: int = Field(default=8, ge=1, le=1_000_000)
     """How often dev queries are measured; the best checkpoint stays."""
 
 
@@ -44,33 +44,33 @@ class DensePhase(Phase):
     """
 
     negatives: Negatives = "static"
-    hard: int = Field(default=1, ge=0)
+    hard: int = Field(default=1, ge=0, le=1000)
     """Hard negatives a pair, drawn anew in each epoch from the top `depth`."""
-    depth: PositiveInt = 200
-    refresh: PositiveInt = 200
+    depth: int = Field(default=200, ge=1, le=10_000)
+    refresh: int = Field(default=200, ge=1, le=1_000_000_000)
     """Steps between two searches for negatives, where they are refreshed."""
 
 
 class StageOne(Phase):
     """Ranking over quantized documents, clustering, and the constraint of uniform use."""
 
-    hard: int = Field(default=1, ge=0)
-    depth: PositiveInt = 200
+    hard: int = Field(default=1, ge=0, le=1000)
+    depth: int = Field(default=200, ge=1, le=10_000)
     weight: float | None = Field(default=None, ge=0)
     """The lambda of the clustering loss; None: the paper's table by M."""
     constraint: bool = True
     epsilon: float = Field(default=0.003, gt=0)
-    iterations: PositiveInt = 100
+    iterations: int = Field(default=100, ge=1, le=100_000)
 
 
 class StageTwo(Phase):
     """Dynamic hard negatives over fixed codes."""
 
-    batch: PositiveInt = 128
-    epochs: float = Field(default=5, gt=0)
+    batch: int = Field(default=128, ge=1, le=10_000_000)
+    epochs: float = Field(default=5, gt=0, le=100_000)
     encoder_rate: float = Field(default=2e-4, gt=0)
     codebook_rate: float = Field(default=2e-4, gt=0)
-    depth: PositiveInt = 200
+    depth: int = Field(default=200, ge=1, le=10_000)
     """Irrelevant documents a query, searched at every step."""
     loss: Literal["softmax", "lambda"] | None = None
     """None: lambda where M <= 4, softmax elsewhere."""
@@ -79,11 +79,11 @@ class StageTwo(Phase):
 class Quantizer(Settings):
     """The size of a code, and its warm-up by OPQ."""
 
-    bytes: PositiveInt = 16
+    bytes: int = Field(default=16, ge=1, le=65536)
     codewords: int = Field(default=256, ge=1, le=256)
-    sample: PositiveInt = 65536
+    sample: int = Field(default=65536, ge=1, le=1_000_000_000)
     """Document vectors that OPQ learns from; all where there are fewer."""
-    turns: PositiveInt = 50
+    turns: int = Field(default=50, ge=1, le=10_000)
 
 
 class Recipe(Settings):
@@ -99,9 +99,9 @@ class Recipe(Settings):
     """What scores are multiplied by in the loss; None: 20 for vectors of length 1, else 1."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of a transformer's products in training steps; weights, losses and codes are in float32 always."""
-    chunk: PositiveInt = 64
+    chunk: int = Field(default=64, ge=1, le=1_000_000_000)
     """Texts that go through a transformer at a time; it changes memory, not the result."""
-    pieces: float = Field(default=0.0, ge=0)
+    pieces: float = Field(default=0.0, ge=0, le=1000)
     """Pieces of documents that stand in for queries: so many times the labelled pairs, others in each epoch. Few
     labels are soon learned by heart; with pieces every document of the corpus has a question to answer."""
     validation_split: str = "dev"
@@ -137,8 +137,8 @@ def read_recipe(name: Path | str) -> dict[str, Any]:
         path = ours[str(name)]
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RepconcError(f"{path} is not a TOML file: {error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError) as error:
+        raise RepconcError(f"{path} is not a TOML file: {first_line(error)}.") from error
 
 
 def make_recipe(values: dict[str, Any], source: str = "The recipe") -> Recipe:

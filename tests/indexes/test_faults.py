@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import random
 import resource
-import shutil
 import signal
 import threading
 import time
@@ -263,10 +262,20 @@ def test_a_build_that_was_killed_is_begun_anew(tmp_path):
     folder.mkdir()
     (folder / "000001.spool").write_bytes(b"half a code")
     (folder / "000001.documents").write_bytes(b"half a document")
-    (folder / "notes.txt").write_text("the user's own")
     assert len(build(folder, batches(range(60)), coding=coding, scoring=scoring)) == 60
-    assert (folder / "notes.txt").read_text() == "the user's own"
-    shutil.rmtree(folder)
+    assert not (folder / "000001.spool").exists()
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    coding, scoring = codecs()
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "20240101.jpg").write_text("precious")
+    with pytest.raises(RepconcError, match=r"holds other things, such as 20240101.jpg"):
+        build(tmp_path / "photos", batches(range(60)), coding=coding, scoring=scoring)
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["20240101.jpg"]
+    with pytest.raises(RepconcError, match="cannot fill"):
+        build(tmp_path / "new", batches(range(9)), coding=coding, scoring=scoring, lists=99)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_newer_format_is_refused(changed):

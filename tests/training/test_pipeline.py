@@ -109,7 +109,7 @@ def test_killed_at_random_points_it_ends_with_the_same_model(
         process.start()
         return process
 
-    (tmp_path / ".killed.0123.partial").mkdir()  # what a kill in the middle of saving leaves
+    (tmp_path / ".killed.0123456789ab.partial").mkdir()  # what a kill in the middle of saving leaves
     for name in phases:
         process = start()
         while process.is_alive() and not (folder / f"{name}.safetensors").exists():
