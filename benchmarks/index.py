@@ -43,7 +43,11 @@ def run(quick: bool) -> Iterator[Figure]:
         codec = _codec(BLOCKS)
         yield from _build(folder, real, codec, count)
         yield from _sizes(Index(folder), count, quick)
-        yield Figure("opening", _opening(folder), "s", goal="<= 1")
+        opening, memory = _opening(folder)
+        yield Figure("opening", opening, "s", goal="<= 1")
+        bytes_in_memory = memory + sum(Index(folder).sizes()[part] for part in ("codes", "lists", "removed"))
+        goal = None if quick else "<= 1.04"
+        yield Figure("memory over codes, 48 bytes", bytes_in_memory / (BLOCKS * count), "x", goal=goal)
         yield from _speed(Index(folder), real, quick)
         yield from _adding(folder, real)
 
@@ -68,17 +72,24 @@ def _sizes(index: Index, count: int, quick: bool) -> Iterator[Figure]:
 
 OPEN = """
 import sys, time
+import numpy as np
+from benchmarks.index import DIMENSION, _anonymous
 from repconc.indexes.ivf import Index
-start = time.perf_counter()
-Index(sys.argv[1])
-print(time.perf_counter() - start)
+from repconc.indexes.scan import kernel
+kernel()
+before, start = _anonymous(), time.perf_counter()
+index = Index(sys.argv[1])
+seconds = time.perf_counter() - start
+index.search(np.ones(DIMENSION, np.float32))
+print(seconds, max(0, _anonymous() - before))
 """
 
 
-def _opening(folder: Path) -> float:
-    """Of a fresh process, after its imports."""
+def _opening(folder: Path) -> tuple[float, int]:
+    """Seconds of a fresh process after its imports, and its anonymous memory after a search: codebooks, tables, Python."""
     command = [sys.executable, "-c", OPEN, str(folder)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return float(output.split()[0]), int(output.split()[1])
 
 
 def _speed(index: Index, real: np.ndarray, quick: bool) -> Iterator[Figure]:

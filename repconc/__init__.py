@@ -19,6 +19,7 @@ _HOMES = {
     "RetrievalDataset": "repconc.data.dataset",
     "Searcher": "repconc.search",
     "Vectors": "repconc.vectors",
+    "add_documents": "repconc.indexing",
     "build_index": "repconc.indexing",
     "encode_corpus": "repconc.models.encoding",
     "evaluate": "repconc.evaluation.measures",
@@ -41,6 +42,7 @@ __all__ = [  # noqa: RUF022 (the reader's order: data, encoders, training, searc
     "make_recipe",
     "RepconcModel",
     "build_index",
+    "add_documents",
     "Index",
     "Searcher",
     "Hit",
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from repconc.evaluation.measures import evaluate
     from repconc.evaluation.runs import read_run, write_run
     from repconc.indexes.ivf import Index
-    from repconc.indexing import build_index
+    from repconc.indexing import add_documents, build_index
     from repconc.models.encoder import Encoder
     from repconc.models.encoding import encode_corpus
     from repconc.models.repconc import RepconcModel

@@ -132,7 +132,7 @@ class Index:
         """Where a document lies that is not removed."""
         for segment in self.segments:
             number = segment.documents.number_of(id)
-            if number is not None and not segment.removed()[segment.position_of(number)]:
+            if number is not None and not segment.is_removed(number):
                 return Place(segment, number)
         return None
 

@@ -120,8 +120,10 @@ class SegmentReader:
         bits = self._removed.read(0, len(self._removed))
         return np.unpackbits(bits, count=self.segment.count, bitorder="little").astype(bool)
 
-    def position_of(self, number: int) -> int:
-        return int(np.flatnonzero(self.numbers.all() == number)[0])
+    def is_removed(self, number: int) -> bool:
+        if not self.segment.removed:
+            return False
+        return bool(self.removed()[self.numbers.all() == number][0])
 
     def _matching(self, tree: Filter | None) -> np.ndarray:
         """A bitmap by position."""
