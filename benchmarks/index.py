@@ -86,7 +86,7 @@ print(seconds, max(0, _anonymous() - before))
 
 
 def _opening(folder: Path) -> tuple[float, int]:
-    """Seconds of a fresh process after its imports, and its anonymous memory after a search: codebooks, tables, Python."""
+    """Seconds of a fresh process after its imports, and its anonymous memory after a search (codebooks, tables)."""
     command = [sys.executable, "-c", OPEN, str(folder)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return float(output.split()[0]), int(output.split()[1])
