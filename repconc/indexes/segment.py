@@ -15,7 +15,8 @@ import numpy as np
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import codes_at, to_blocks
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, CheckedWriter, FileEntry
-from repconc.indexes.documents import DocumentReader, DocumentWriter
+from repconc.indexes.document_writer import DocumentWriter
+from repconc.indexes.documents import DocumentReader
 from repconc.indexes.filters import Filter, condition_of
 from repconc.indexes.manifest import Segment
 from repconc.indexes.scan import scan

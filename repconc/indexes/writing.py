@@ -4,11 +4,7 @@ One writer at a time holds the lock of the folder. Readers keep the files that t
 their names.
 """
 
-import re
-import shutil
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -16,9 +12,9 @@ import numpy as np
 from safetensors.numpy import save
 
 from repconc.codec import Codec
-from repconc.errors import RepconcError, first_line
-from repconc.files import locked, make_directory, remove_partials
+from repconc.errors import RepconcError
 from repconc.indexes.checked import CheckedWriter, FileEntry
+from repconc.indexes.folder import writing
 from repconc.indexes.ivf import Index
 from repconc.indexes.lists import Progress, default_lists, nearest, train_centroids
 from repconc.indexes.manifest import MANIFEST, IndexManifest, Reference, Segment, commit, read_manifest
@@ -29,11 +25,6 @@ Batches: TypeAlias = Iterable[tuple[Sequence[Document], np.ndarray]]
 """Documents with their codes [n, M], a group at a time."""
 
 DOCUMENTS_AT_A_TIME = 4096
-OURS = re.compile(
-    r"\d{6,}\.(codec|centroids|codes|offsets|numbers|ids|ends|hashes|owners|documents|fields|removed|spool)"
-)
-"""The names of our files; everything else in the folder belongs to the user."""
-
 
 Show: TypeAlias = Callable[[str], Progress]
 """A progress bar for a piece of work, by its name."""
@@ -63,7 +54,7 @@ def build(
     show: Show = quietly,
 ) -> Index:
     """A new index. Documents and codes stream by; what is held is one group, and a few bytes a document."""
-    with _writing(folder, new=True):
+    with writing(folder, new=True):
         if (folder / MANIFEST).exists():
             raise RepconcError(f"{folder} holds an index already; remove it first, or choose another name.")
         if not (np.isfinite(coding.codebooks).all() and np.isfinite(scoring.codebooks).all()):
@@ -99,7 +90,7 @@ def build(
 
 def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
     """Add documents in a segment of their own. replace: those whose id is there already are replaced, else refused."""
-    with _writing(folder):
+    with writing(folder):
         index = Index(folder)
         manifest = index.manifest
         writer = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords))
@@ -127,7 +118,7 @@ def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
 
 def remove(folder: Path, ids: Sequence[str]) -> Changes:
     """Remove documents; an id that is not there is refused, and nothing is removed."""
-    with _writing(folder):
+    with writing(folder):
         index = Index(folder)
         old = [_numbers_of(segment, ids) for segment in index.segments]
         known = {
@@ -145,7 +136,7 @@ def remove(folder: Path, ids: Sequence[str]) -> Changes:
 
 def compact(folder: Path, progress: Progress = lambda done, total: None) -> Changes:
     """All documents in one segment, without those that were removed. Results stay as they are."""
-    with _writing(folder):
+    with writing(folder):
         index = Index(folder)
         manifest = index.manifest
         gone = sum(segment.removed for segment in manifest.segments)
@@ -164,54 +155,11 @@ def compact(folder: Path, progress: Progress = lambda done, total: None) -> Chan
 
 def set_probes(folder: Path, probes: int) -> None:
     """Keep how many lists a search reads."""
-    with _writing(folder):
+    with writing(folder):
         manifest = read_manifest(folder)
         if not 1 <= probes <= manifest.lists:
             raise RepconcError(f"probes is {probes} and the index has {manifest.lists} lists.")
         commit(folder, manifest.model_copy(update={"probes": probes, "version": manifest.version + 1}))
-
-
-@contextmanager
-def _writing(folder: Path, new: bool = False) -> Iterator[None]:
-    """Hold the lock, and clean up before and after: what no manifest names was never finished, or is not needed."""
-    fresh = new and not folder.exists()
-    if new:
-        _refuse_foreign(folder)
-        make_directory(folder)
-    else:
-        read_manifest(folder)
-    try:
-        with locked(folder / MANIFEST, wait=False):
-            _clean(folder)
-            try:
-                yield
-            except UnicodeEncodeError as error:
-                raise RepconcError(f"A document holds half of a character ({first_line(error)}); mend it.") from error
-            except sqlite3.Error as error:
-                raise RepconcError(f"{folder} could not be written ({first_line(error)}); it is as it was.") from error
-            finally:
-                _clean(folder)
-                if fresh and not (folder / MANIFEST).exists():
-                    shutil.rmtree(folder)
-    except BlockingIOError as error:
-        raise RepconcError(f"Another process is writing to {folder}; wait for it, then try again.") from error
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """A folder for a new index is new, empty, or holds what a build that was killed left there."""
-    if folder.exists() and not folder.is_dir():
-        raise RepconcError(f"{folder} is there already and no folder; choose another name.")
-    for path in folder.iterdir() if folder.exists() else ():
-        if not OURS.fullmatch(path.name) and MANIFEST not in path.name:
-            raise RepconcError(f"{folder} holds other things, such as {path.name}; choose another name.")
-
-
-def _clean(folder: Path) -> None:
-    names = read_manifest(folder).names() if (folder / MANIFEST).exists() else set()
-    for path in folder.iterdir():
-        if OURS.fullmatch(path.name) and path.name not in names:
-            path.unlink()
-    remove_partials(folder, of=MANIFEST)
 
 
 def _commit(folder: Path, manifest: IndexManifest, segments: Sequence[Segment]) -> None:
