@@ -86,4 +86,8 @@ def best_lists(centroids: np.ndarray, query: np.ndarray, count: int) -> np.ndarr
     else:
         parts = (centroids[start : start + VECTORS_AT_A_TIME] for start in range(0, len(centroids), VECTORS_AT_A_TIME))
         scores = np.concatenate([part.astype(np.float32) @ query for part in parts])
-    return np.argsort(-scores, kind="stable")[:count]
+    if count < len(scores):  # sort no more than is wanted; of those that tie with the last, the lower numbers
+        candidates = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
+    else:
+        candidates = np.arange(len(scores))
+    return np.asarray(candidates[np.argsort(-scores[candidates], kind="stable")[:count]])
