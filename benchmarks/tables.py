@@ -1,8 +1,10 @@
 """Tables as pure functions of the result lines.
 
-python -m benchmarks.tables    prints the tables of the README
+python -m benchmarks.tables    puts them into the pages that show them, between <!-- table: NAME --> and <!-- end -->
 """
 
+import re
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
@@ -60,11 +62,74 @@ def training_table(recipe: str) -> Table:
     return Table(["set and row", "bytes", "MRR@10", "of dense", "R@100", "seconds"], rows)
 
 
+def summary_table() -> Table:
+    """RepCONC beside OPQ and the uncompressed encoder, means of MRR@10 over seeds."""
+    values: dict[tuple[str, str, int | None, str], list[dict[str, Any]]] = {}
+    for line in results.read("training"):
+        values.setdefault((line["dataset"], line["recipe"], line["bytes"], line["row"]), []).append(line)
+    rows = []
+    for (dataset, recipe, size, row), lines in values.items():
+        if row != "+ dynamic negatives" or size is None:
+            continue
+        whole = values[dataset, recipe, None, "dense"]
+        dense, opq, ours = (_mean(part, "MRR@10") for part in (whole, values[dataset, recipe, size, "OPQ"], lines))
+        worst = max(line["p against OPQ"] for line in lines)
+        rows.append(
+            [
+                f"{dataset}, {ENCODERS[recipe]}",
+                f"{size} ({whole[0]['bytes_per_document'] // size}x)",
+                f"{dense:.3f}",
+                f"{opq:.3f}",
+                f"{ours:.3f}{stars(worst) if ours > opq else ''}",
+                f"{ours / dense:.1%}",
+                f"{(ours - opq) / (dense - opq):.0%}",
+                str(len(lines)),
+            ]
+        )
+    columns = ["set and encoder", "bytes", "uncompressed", "OPQ", "RepCONC", "kept", "of OPQ's gap", "seeds"]
+    return Table(columns, rows)
+
+
+ENCODERS = {"static": "static", "heads": "MiniLM-L6 with heads", "minilm-cpu": "MiniLM-L6, whole"}
+
+
 def _mean(lines: list[dict[str, Any]], measure: str) -> float:
     return float(mean(line["measures"][measure] for line in lines))
 
 
+def demo_table() -> str:
+    """As the demo prints it; the last run."""
+    forms = {
+        "system": "{}",
+        "bytes_per_document": "{:,.0f}",
+        "times_smaller": "{:.1f}x",
+        "mrr_at_10": "{:.3f}",
+        "recall_at_100": "{:.3f}",
+        "queries_per_second": "{:,.0f}",
+    }
+    rows = {line["system"]: [form.format(line[name]) for name, form in forms.items()] for line in results.read("demo")}
+    columns = ["system", "bytes/document", "times smaller", "MRR@10", "R@100", "queries/s"]
+    return f"```\n{Table(columns, list(rows.values())).render('text')}\n```"
+
+
+def table(name: str) -> str:
+    """A table by the name in its mark."""
+    if name == "demo":
+        return demo_table()
+    made = {"baselines": baselines_table, "summary": summary_table}.get(name)
+    return (made() if made else training_table(name.removeprefix("training "))).render("markdown")
+
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+MARKED = re.compile(r"<!-- table: ([^>]+) -->\n\n(.*?)\n\n<!-- end -->", re.DOTALL)
+
+
+def filled(page: str) -> str:
+    """A page with its tables as the results now are."""
+    return MARKED.sub(lambda mark: f"<!-- table: {mark[1]} -->\n\n{table(mark[1])}\n\n<!-- end -->", page)
+
+
 if __name__ == "__main__":
-    print(baselines_table().render("markdown"))
-    for name in ("static", "heads", "minilm-cpu"):
-        print("\n" + training_table(name).render("markdown"))
+    for path in PAGES:
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
