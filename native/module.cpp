@@ -45,6 +45,11 @@ Path chosen_path() {
     const bool vbmi = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("bmi2");
     if (vbmi && (wanted.empty() || wanted == "avx512vbmi")) return {"avx512vbmi", block_sums_avx512vbmi, half_products_avx512vbmi};
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    if (avx2 && (wanted.empty() || wanted == "avx2")) return {"avx2", block_sums_avx2, half_products_avx2};
+#endif
+#if defined(__aarch64__)
+    if (wanted.empty() || wanted == "neon") return {"neon", block_sums_neon, half_products_portable};
 #endif
     if (wanted.empty() || wanted == "portable") return {"portable", block_sums_portable, half_products_portable};
     throw std::runtime_error("REPCONC_KERNEL asks for '" + wanted + "', which this machine or build does not have.");

@@ -26,7 +26,14 @@ using HalfProducts = void (*)(const std::uint16_t* centroids, std::size_t rows, 
 void half_products_portable(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
 std::uint64_t block_sums_portable(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
                                   std::uint16_t*);
+#if defined(__aarch64__)
+std::uint64_t block_sums_neon(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
+                              std::uint16_t*);
+#endif
 #if defined(__x86_64__)
+void half_products_avx2(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
+std::uint64_t block_sums_avx2(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
+                              std::uint16_t*);
 void half_products_avx512vbmi(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
 std::uint64_t block_sums_avx512vbmi(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
                                     std::uint16_t*);

@@ -98,7 +98,7 @@ native = pytest.mark.skipif(module.kernel() is None, reason="the kernel was not 
 
 
 @native
-@pytest.mark.parametrize("path", ["portable", "avx512vbmi", "nonsense"])
+@pytest.mark.parametrize("path", ["portable", "avx2", "avx512vbmi", "neon", "nonsense"])
 def test_a_path_can_be_forced(path):
     command = [
         sys.executable,

@@ -1,0 +1,86 @@
+// AVX2: no instruction looks up 256 entries, but `vpshufb` looks up 16, and gives zero where the index has its top bit set.
+// A table is cut into 16 parts. For part h, code ^ (h << 4) is below 16 only for codes that belong to it; adding 0x70 with
+// saturation keeps those below 0x80 and lifts all others above. The 16 results are joined by OR.
+
+#include <immintrin.h>
+
+#include "scan.hpp"
+
+namespace repconc {
+namespace {
+
+struct Sums {
+    __m256i even, odd;  // 16 sums of 16 bits each: documents 0, 2, ... and 1, 3, ... of 32
+};
+
+inline __m256i look_up(__m256i code, const std::uint8_t* table) {
+    const __m256i lift = _mm256_set1_epi8(0x70);
+    __m256i entry = _mm256_setzero_si256();
+    for (int part = 0; part < 16; ++part) {
+        const __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table + 16 * part));
+        const __m256i index = _mm256_adds_epu8(_mm256_xor_si256(code, _mm256_set1_epi8(static_cast<char>(part << 4))), lift);
+        entry = _mm256_or_si256(entry, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), index));
+    }
+    return entry;
+}
+
+inline void add(Sums& sums, __m256i entry) {
+    sums.even = _mm256_add_epi16(sums.even, _mm256_and_si256(entry, _mm256_set1_epi16(0x00ff)));
+    sums.odd = _mm256_add_epi16(sums.odd, _mm256_srli_epi16(entry, 8));
+}
+
+inline void store(const Sums& sums, std::uint16_t* out) {
+    alignas(32) std::uint16_t even[16], odd[16];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(even), sums.even);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(odd), sums.odd);
+    for (int i = 0; i < 16; ++i) out[2 * i] = even[i], out[2 * i + 1] = odd[i];
+}
+
+// Whether any of the sums reaches the threshold: the maximum of both is the sum itself.
+inline bool any_above(const Sums& sums, __m256i least) {
+    const __m256i even = _mm256_cmpeq_epi16(_mm256_max_epu16(sums.even, least), sums.even);
+    const __m256i odd = _mm256_cmpeq_epi16(_mm256_max_epu16(sums.odd, least), sums.odd);
+    return !_mm256_testz_si256(_mm256_or_si256(even, odd), _mm256_set1_epi8(-1));
+}
+
+}  // namespace
+
+std::uint64_t block_sums_avx2(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
+                              std::uint16_t threshold, std::uint16_t* sums) {
+    if (rows < kBlock) return block_sums_portable(codes, M, rows, tables, threshold, sums);
+    Sums first{_mm256_setzero_si256(), _mm256_setzero_si256()}, second = first;
+    for (std::size_t m = 0; m < M; ++m, codes += kBlock, tables += 256) {
+        add(first, look_up(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)), tables));
+        add(second, look_up(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + 32)), tables));
+    }
+    const __m256i least = _mm256_set1_epi16(static_cast<short>(threshold));
+    if (!any_above(first, least) && !any_above(second, least)) return 0;
+    store(first, sums);
+    store(second, sums + 32);
+    std::uint64_t above = 0;
+    for (std::size_t row = 0; row < kBlock; ++row) above |= static_cast<std::uint64_t>(sums[row] >= threshold) << row;
+    return above;
+}
+
+void half_products_avx2(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
+                        float* products) {
+    for (std::size_t row = 0; row < rows; ++row, centroids += dimension) {
+        __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+        std::size_t i = 0;
+        for (; i + 32 <= dimension; i += 32)
+            for (std::size_t part = 0; part < 4; ++part) {
+                const std::size_t place = i + 8 * part;
+                const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(centroids + place));
+                sums[part] = _mm256_fmadd_ps(_mm256_cvtph_ps(packed), _mm256_loadu_ps(query + place), sums[part]);
+            }
+        alignas(32) float lanes[8];
+        _mm256_store_ps(lanes, _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3])));
+        float total = 0.0f;
+        for (const float lane : lanes) total += lane;
+        float rest = 0.0f;
+        if (i < dimension) half_products_portable(centroids + i, 1, dimension - i, query + i, &rest);
+        products[row] = total + rest;
+    }
+}
+
+}  // namespace repconc
