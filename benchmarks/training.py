@@ -98,7 +98,8 @@ class Ablation:
         return dense, compressed
 
     def _read(self) -> None:
-        self.examples = read_examples(self.dataset, self.encoder, self.recipe, vectors=self._vectors())
+        cache = cache_directory() / "training"
+        self.examples = read_examples(self.dataset, self.encoder, self.recipe, vectors=self._vectors(), cache=cache)
         self.queries = self._test_queries()
 
     def _sized(self, size: int) -> Recipe:

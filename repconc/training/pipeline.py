@@ -68,7 +68,8 @@ def train(
     folder = training_folder(output)
     with _only_trainer(folder, ranks):
         _agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks)
-        examples = make_examples(data, encoder, recipe, Path(vectors or folder / "vectors"), ranks, observe)
+        where = Path(vectors or folder / "vectors")
+        examples = make_examples(data, encoder, recipe, where, folder, ranks, observe)
         trainer = Trainer(model, examples, recipe, folder, ranks, observe)
         figures = run_phases(trainer)
         if ranks.is_first:

@@ -6,10 +6,12 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file, save
 
 from repconc.data.check import ensure_sound
 from repconc.data.dataset import RetrievalDataset
 from repconc.errors import RepconcError
+from repconc.files import atomic_write
 from repconc.models.encoder import Encoder
 from repconc.models.encoding import encode_corpus
 from repconc.models.inputs import CachedVectors, Inputs, Texts
@@ -19,6 +21,8 @@ from repconc.training.loop import Observer, as_progress
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Recipe
 from repconc.vectors import CorpusDigest, Vectors
+
+QUERIES_AT_A_TIME = 4096
 
 
 class Labelled:
@@ -59,15 +63,29 @@ def read(dataset: RetrievalDataset, recipe: Recipe, observe: Observer) -> Labell
 
 
 def read_examples(
-    dataset: RetrievalDataset, encoder: Encoder, recipe: Recipe, *, vectors: Path | None = None
+    dataset: RetrievalDataset,
+    encoder: Encoder,
+    recipe: Recipe,
+    *,
+    vectors: Path | None = None,
+    cache: Path | None = None,
 ) -> Examples:
-    """What a recipe learns from, outside of a run. vectors: where those for heads are, or shall be encoded to."""
+    """What a recipe learns from, outside of a run.
+
+    vectors: where those of documents for heads are, or shall be encoded to; cache: where those of queries are kept.
+    """
     observe: Observer = lambda line: None  # noqa: E731
-    return make_examples(read(dataset, recipe, observe), encoder, recipe, vectors, Ranks(), observe)
+    return make_examples(read(dataset, recipe, observe), encoder, recipe, vectors, cache, Ranks(), observe)
 
 
 def make_examples(
-    data: Labelled, encoder: Encoder, recipe: Recipe, vectors: Path | None, ranks: Ranks, observe: Observer
+    data: Labelled,
+    encoder: Encoder,
+    recipe: Recipe,
+    vectors: Path | None,
+    cache: Path | None,
+    ranks: Ranks,
+    observe: Observer,
 ) -> Examples:
     """Texts by number, tokenised once; or, for heads, vectors that are encoded once."""
     queries, relevant = data.relevant
@@ -75,10 +93,10 @@ def make_examples(
     pieces, sources = _pieces(data, recipe)
     texts = [[query.text for query in queries] + pieces, [query.text for query in dev]]
     if recipe.train == "heads":
-        if vectors is None:
+        if vectors is None or cache is None:
             raise RepconcError("Heads are trained on vectors: say where they are, or shall be.")
         documents: Inputs = _cached(data, encoder, vectors, ranks, observe)
-        sides: list[Inputs] = [CachedVectors([encoder.embed_queries(part)]) for part in texts]
+        sides: list[Inputs] = [CachedVectors([_embedded(part, encoder, cache, ranks, observe)]) for part in texts]
     else:
         progress = as_progress("tokenising", observe)
         corpus = (document.full_text for document in data.dataset.documents)
@@ -103,6 +121,21 @@ def _cached(data: Labelled, encoder: Encoder, folder: Path, ranks: Ranks, observ
         raise RepconcError(f"The vectors in {folder} are of another corpus or another encoder; encode it first.")
     vectors.verify()
     return CachedVectors(list(vectors.blocks()))
+
+
+def _embedded(texts: list[str], encoder: Encoder, cache: Path, ranks: Ranks, observe: Observer) -> np.ndarray:
+    """Vectors of queries [Q, D], computed once: with pieces among them there may be a hundred thousand."""
+    key = hashlib.sha256(json.dumps([encoder.fingerprint(), texts]).encode()).hexdigest()[:16]
+    path, progress = cache / f"queries-{key}.safetensors", as_progress("encoding queries", observe)
+    if ranks.is_first and not path.exists():
+        parts = []
+        for start in range(0, len(texts), QUERIES_AT_A_TIME):
+            parts.append(encoder.embed_queries(texts[start : start + QUERIES_AT_A_TIME]))
+            progress(start + len(parts[-1]), len(texts))
+        with atomic_write(path) as file:
+            file.write(save({"vectors": np.concatenate(parts)}))
+    ranks.wait()
+    return load_file(path)["vectors"]
 
 
 def _pieces(data: Labelled, recipe: Recipe) -> tuple[list[str], list[np.ndarray]]:
