@@ -35,34 +35,66 @@ void half_products_avx512vbmi(const std::uint16_t* centroids, std::size_t rows, 
     }
 }
 
+namespace {
+
+// The entries of a table for 64 codes.
+inline __m512i look_up(__m512i code, const __m512i (&table)[4]) {
+    const __m512i lower = _mm512_permutex2var_epi8(table[0], code, table[1]);
+    const __m512i upper = _mm512_permutex2var_epi8(table[2], code, table[3]);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(code), lower, upper);  // by the code's top bit
+}
+
+struct Sums {
+    __m512i even = _mm512_setzero_si512();  // documents 0, 2, 4, ...: 32 sums of 16 bits
+    __m512i odd = _mm512_setzero_si512();   // documents 1, 3, 5, ...
+
+    void add(__m512i entry) {
+        even = _mm512_add_epi16(even, _mm512_and_si512(entry, _mm512_set1_epi16(0x00ff)));
+        odd = _mm512_add_epi16(odd, _mm512_srli_epi16(entry, 8));
+    }
+
+    // Bits of those at or above the threshold; only where there are any, all sums in the order of the documents.
+    std::uint64_t above(std::uint16_t threshold, __mmask64 valid, std::uint16_t* sums) const {
+        const __m512i least = _mm512_set1_epi16(static_cast<short>(threshold));
+        const std::uint64_t found = (_pdep_u64(_mm512_cmpge_epu16_mask(even, least), 0x5555555555555555) |
+                                     _pdep_u64(_mm512_cmpge_epu16_mask(odd, least), 0xaaaaaaaaaaaaaaaa)) &
+                                    valid;
+        if (found) {
+            const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
+                                                 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+            const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+            _mm512_storeu_si512(sums, _mm512_permutex2var_epi16(even, low, odd));
+            _mm512_storeu_si512(sums + 32, _mm512_permutex2var_epi16(even, high, odd));
+        }
+        return found;
+    }
+};
+
+}  // namespace
+
 std::uint64_t block_sums_avx512vbmi(const std::uint8_t* codes, std::size_t M, std::size_t rows,
                                     const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums) {
     const __mmask64 valid = rows == kBlock ? ~__mmask64{0} : (__mmask64{1} << rows) - 1;
-    const __m512i low_bytes = _mm512_set1_epi16(0x00ff);
-    __m512i even = _mm512_setzero_si512();  // documents 0, 2, 4, ...: 32 sums of 16 bits
-    __m512i odd = _mm512_setzero_si512();   // documents 1, 3, 5, ...
+    Sums totals;
     for (std::size_t m = 0; m < M; ++m, codes += rows, tables += 256) {
-        const __m512i code = _mm512_maskz_loadu_epi8(valid, codes);
-        const __m512i first = _mm512_permutex2var_epi8(_mm512_loadu_si512(tables), code, _mm512_loadu_si512(tables + 64));
-        const __m512i second =
-            _mm512_permutex2var_epi8(_mm512_loadu_si512(tables + 128), code, _mm512_loadu_si512(tables + 192));
-        const __m512i entry = _mm512_mask_blend_epi8(_mm512_movepi8_mask(code), first, second);  // by the code's top bit
-        even = _mm512_add_epi16(even, _mm512_and_si512(entry, low_bytes));
-        odd = _mm512_add_epi16(odd, _mm512_srli_epi16(entry, 8));
+        const __m512i table[4] = {_mm512_loadu_si512(tables), _mm512_loadu_si512(tables + 64),
+                                  _mm512_loadu_si512(tables + 128), _mm512_loadu_si512(tables + 192)};
+        totals.add(look_up(_mm512_maskz_loadu_epi8(valid, codes), table));
     }
-    const __m512i least = _mm512_set1_epi16(static_cast<short>(threshold));
-    const __mmask32 even_above = _mm512_cmpge_epu16_mask(even, least);
-    const __mmask32 odd_above = _mm512_cmpge_epu16_mask(odd, least);
-    const std::uint64_t above = (_pdep_u64(even_above, 0x5555555555555555) | _pdep_u64(odd_above, 0xaaaaaaaaaaaaaaaa)) & valid;
-    if (above) {
-        // Back into the order of the documents: even and odd sums take turns.
-        const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
-                                             5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-        const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
-        _mm512_storeu_si512(sums, _mm512_permutex2var_epi16(even, low, odd));
-        _mm512_storeu_si512(sums + 32, _mm512_permutex2var_epi16(even, high, odd));
+    return totals.above(threshold, valid, sums);
+}
+
+void group_sums_avx512vbmi(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
+                           std::uint64_t* above, std::uint16_t* sums) {
+    Sums totals[kGroup];
+    for (std::size_t m = 0; m < M; ++m, codes += kBlock, tables += 256) {
+        const __m512i table[4] = {_mm512_loadu_si512(tables), _mm512_loadu_si512(tables + 64),
+                                  _mm512_loadu_si512(tables + 128), _mm512_loadu_si512(tables + 192)};
+        for (std::size_t block = 0; block < kGroup; ++block)
+            totals[block].add(look_up(_mm512_loadu_si512(codes + block * kBlock * M), table));
     }
-    return above;
+    for (std::size_t block = 0; block < kGroup; ++block)
+        above[block] = totals[block].above(threshold, ~__mmask64{0}, sums + block * kBlock);
 }
 
 }  // namespace repconc

@@ -35,6 +35,7 @@ using Vector = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::c
 struct Path {
     const char* name;
     BlockSums sums;
+    GroupSums group;
     HalfProducts products;
 };
 
@@ -44,14 +45,14 @@ Path chosen_path() {
 #if defined(__x86_64__)
     const bool vbmi = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("bmi2");
-    if (vbmi && (wanted.empty() || wanted == "avx512vbmi")) return {"avx512vbmi", block_sums_avx512vbmi, half_products_avx512vbmi};
+    if (vbmi && (wanted.empty() || wanted == "avx512vbmi")) return {"avx512vbmi", block_sums_avx512vbmi, group_sums_avx512vbmi, half_products_avx512vbmi};
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    if (avx2 && (wanted.empty() || wanted == "avx2")) return {"avx2", block_sums_avx2, half_products_avx2};
+    if (avx2 && (wanted.empty() || wanted == "avx2")) return {"avx2", block_sums_avx2, group_of_blocks<block_sums_avx2>, half_products_avx2};
 #endif
 #if defined(__aarch64__)
-    if (wanted.empty() || wanted == "neon") return {"neon", block_sums_neon, half_products_portable};
+    if (wanted.empty() || wanted == "neon") return {"neon", block_sums_neon, group_of_blocks<block_sums_neon>, half_products_portable};
 #endif
-    if (wanted.empty() || wanted == "portable") return {"portable", block_sums_portable, half_products_portable};
+    if (wanted.empty() || wanted == "portable") return {"portable", block_sums_portable, group_of_blocks<block_sums_portable>, half_products_portable};
     throw std::runtime_error("REPCONC_KERNEL asks for '" + wanted + "', which this machine or build does not have.");
 }
 
@@ -170,17 +171,28 @@ nb::tuple scan(Bytes codes, Tables tables, Places starts, Places stops, std::siz
         nb::gil_scoped_release unlocked;
         const Rounded rounded = round_tables(tables.data(), M);
         Candidates candidates(k, rounded.margin);
-        std::uint16_t sums[kBlock];
+        std::uint16_t sums[kGroup * kBlock];
+        std::uint64_t above[kGroup];
+        const auto take = [&](std::uint64_t found, std::int64_t start, const std::uint16_t* values) {
+            if (found && allowed) found &= bits_at(allowed->data(), allowed->shape(0), start);
+            for (; found; found &= found - 1) {
+                const int row = __builtin_ctzll(found);
+                if (values[row] >= candidates.threshold()) candidates.add(start + row, values[row]);
+            }
+        };
+        constexpr auto group = static_cast<std::int64_t>(kGroup * kBlock), block = static_cast<std::int64_t>(kBlock);
         for (const Range& range : ranges) {
-            for (std::int64_t start = range.start; start < range.stop; start += kBlock) {
-                const auto rows = static_cast<std::size_t>(std::min<std::int64_t>(kBlock, range.stop - start));
-                const std::uint8_t* block = codes.data() + static_cast<std::size_t>(start) * M;
-                std::uint64_t above = path.sums(block, M, rows, rounded.tables.data(), candidates.threshold(), sums);
-                if (above && allowed) above &= bits_at(allowed->data(), allowed->shape(0), start);
-                for (; above; above &= above - 1) {
-                    const int row = __builtin_ctzll(above);
-                    candidates.add(start + row, sums[row]);
-                }
+            std::int64_t start = range.start;
+            for (; start + group <= range.stop; start += group) {
+                const std::uint8_t* here = codes.data() + static_cast<std::size_t>(start) * M;
+                path.group(here, M, rounded.tables.data(), candidates.threshold(), above, sums);
+                for (std::size_t part = 0; part < kGroup; ++part)
+                    take(above[part], start + static_cast<std::int64_t>(part) * block, sums + part * kBlock);
+            }
+            for (; start < range.stop; start += block) {
+                const auto rows = static_cast<std::size_t>(std::min(block, range.stop - start));
+                const std::uint8_t* here = codes.data() + static_cast<std::size_t>(start) * M;
+                take(path.sums(here, M, rows, rounded.tables.data(), candidates.threshold(), sums), start, sums);
             }
         }
         // Exact scores. A candidate's block is found from its list: blocks begin anew at the start of each.
@@ -191,10 +203,9 @@ nb::tuple scan(Bytes codes, Tables tables, Places starts, Places stops, std::siz
                                                 [](std::int64_t place, auto& range) { return place < range.start; });
             auto range = after - 1;
             while (range->stop <= one.position) --range;  // empty ranges may begin at the same place
-            const std::int64_t block = range->start + (one.position - range->start) / static_cast<std::int64_t>(kBlock) *
-                                                          static_cast<std::int64_t>(kBlock);
-            const auto rows = static_cast<std::size_t>(std::min<std::int64_t>(kBlock, range->stop - block));
-            const std::uint8_t* code = codes.data() + static_cast<std::size_t>(block) * M + (one.position - block);
+            const std::int64_t first = range->start + (one.position - range->start) / block * block;  // of its block
+            const auto rows = static_cast<std::size_t>(std::min(block, range->stop - first));
+            const std::uint8_t* code = codes.data() + static_cast<std::size_t>(first) * M + (one.position - first);
             float total = 0.0f;
             for (std::size_t m = 0; m < M; ++m) total += tables.data()[m * 256 + code[m * rows]];
             positions.push_back(one.position);

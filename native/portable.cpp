@@ -28,11 +28,21 @@ void half_products_portable(const std::uint16_t* centroids, std::size_t rows, st
 
 std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std::size_t rows,
                                   const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums) {
-    for (std::size_t row = 0; row < rows; ++row) sums[row] = 0;
-    for (std::size_t m = 0; m < M; ++m, codes += rows, tables += 256)
-        for (std::size_t row = 0; row < rows; ++row) sums[row] = static_cast<std::uint16_t>(sums[row] + tables[codes[row]]);
+    constexpr std::size_t kTogether = 8;  // sums that stay in registers
+    std::size_t row = 0;
+    for (; row + kTogether <= rows; row += kTogether) {
+        std::uint32_t totals[kTogether] = {};
+        for (std::size_t m = 0; m < M; ++m)
+            for (std::size_t i = 0; i < kTogether; ++i) totals[i] += tables[m * 256 + codes[m * rows + row + i]];
+        for (std::size_t i = 0; i < kTogether; ++i) sums[row + i] = static_cast<std::uint16_t>(totals[i]);
+    }
+    for (; row < rows; ++row) {
+        std::uint32_t total = 0;
+        for (std::size_t m = 0; m < M; ++m) total += tables[m * 256 + codes[m * rows + row]];
+        sums[row] = static_cast<std::uint16_t>(total);
+    }
     std::uint64_t above = 0;
-    for (std::size_t row = 0; row < rows; ++row) above |= static_cast<std::uint64_t>(sums[row] >= threshold) << row;
+    for (row = 0; row < rows; ++row) above |= static_cast<std::uint64_t>(sums[row] >= threshold) << row;
     return above;
 }
 

@@ -13,11 +13,16 @@
 namespace repconc {
 
 constexpr std::size_t kBlock = 64;
+constexpr std::size_t kGroup = 4;  // whole blocks that are scanned together, so that a table is loaded once for all of them
 
 // For each document of a block of `rows` <= 64: the sum over m of tables[m][code], M <= 257 so that 16 bits hold it.
 // Gives a bit for each document whose sum is at least `threshold`; sums of the others may be left unset.
 using BlockSums = std::uint64_t (*)(const std::uint8_t* codes, std::size_t blocks_of_codes, std::size_t rows,
                                     const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums);
+
+// The same for kGroup whole blocks that follow each other: a word of bits and 64 sums for each.
+using GroupSums = void (*)(const std::uint8_t* codes, std::size_t blocks_of_codes, const std::uint8_t* tables,
+                           std::uint16_t threshold, std::uint64_t* above, std::uint16_t* sums);
 
 // For each of `rows` centroids of `dimension` half floats: the inner product with the query.
 using HalfProducts = void (*)(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
@@ -34,9 +39,19 @@ std::uint64_t block_sums_neon(const std::uint8_t*, std::size_t, std::size_t, con
 void half_products_avx2(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
 std::uint64_t block_sums_avx2(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
                               std::uint16_t*);
+void group_sums_avx512vbmi(const std::uint8_t*, std::size_t, const std::uint8_t*, std::uint16_t, std::uint64_t*,
+                           std::uint16_t*);
 void half_products_avx512vbmi(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
 std::uint64_t block_sums_avx512vbmi(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
                                     std::uint16_t*);
 #endif
+
+// For instruction sets that gain nothing from a group: one block after the other.
+template <BlockSums sums_of_block>
+void group_of_blocks(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
+                     std::uint64_t* above, std::uint16_t* sums) {
+    for (std::size_t block = 0; block < kGroup; ++block)
+        above[block] = sums_of_block(codes + block * kBlock * M, M, kBlock, tables, threshold, sums + block * kBlock);
+}
 
 }  // namespace repconc
