@@ -34,9 +34,6 @@ def mask_of(document_ids: Tensor, relevant: list[Tensor]) -> Tensor:
     """
     device = document_ids.device
     known, column = document_ids.unique(return_inverse=True)  # [U] sorted, [N]
-    order = column.argsort(stable=True)  # copies side by side, the first one first
-    repeated = torch.zeros(len(column), dtype=torch.bool, device=device)  # [N]
-    repeated[order[1:]] = column[order[1:]] == column[order[:-1]]
     owners = torch.repeat_interleave(
         torch.arange(len(relevant), device=device), torch.tensor([len(ids) for ids in relevant], device=device)
     )
@@ -46,4 +43,12 @@ def mask_of(document_ids: Tensor, relevant: list[Tensor]) -> Tensor:
     is_relevant = torch.zeros(len(relevant), len(known), dtype=torch.bool, device=device)
     is_relevant[owners[here], place[here]] = True  # [B, U]
     # A copy of the positive is relevant and so masked; the positive itself is never masked by the loss.
-    return is_relevant[:, column] | repeated
+    return is_relevant[:, column] | repeated(document_ids)
+
+
+def repeated(document_ids: Tensor) -> Tensor:
+    """[N]: True for every copy of a document but the first."""
+    order = document_ids.argsort(stable=True)  # copies side by side, the first one first
+    copies = torch.zeros(len(document_ids), dtype=torch.bool, device=document_ids.device)
+    copies[order[1:]] = document_ids[order[1:]] == document_ids[order[:-1]]
+    return copies

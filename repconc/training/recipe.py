@@ -51,7 +51,15 @@ class DensePhase(Phase):
     """Steps between two searches for negatives, where they are refreshed."""
 
 
-class StageOne(Phase):
+class Taught(Phase):
+    """A phase over quantized documents, which the uncompressed encoders may teach."""
+
+    distillation: float = Field(default=0.0, ge=0, le=1)
+    """The share of the ranking loss that is taken over by the scores of the encoders before compression: where labels
+    are few, or hard negatives are often right answers that nobody marked. Not in the paper."""
+
+
+class StageOne(Taught):
     """Ranking over quantized documents, clustering, and the constraint of uniform use."""
 
     hard: int = Field(default=1, ge=0, le=1000)
@@ -63,7 +71,7 @@ class StageOne(Phase):
     iterations: int = Field(default=100, ge=1, le=100_000)
 
 
-class StageTwo(Phase):
+class StageTwo(Taught):
     """Dynamic hard negatives over fixed codes."""
 
     batch: int = Field(default=128, ge=1, le=10_000_000)

@@ -4,10 +4,12 @@ L = L_r + lambda L_m, over documents that are coded under the constraint of unif
 clustering loss carries it too: lambda keeps its meaning when vectors have length 1.
 """
 
+import torch
 from torch import Tensor
 
 from repconc.losses.clustering import clustering
-from repconc.losses.ranking import ranking
+from repconc.losses.distillation import distillation
+from repconc.losses.ranking import ranking_of_scores
 from repconc.quantization.product import Constraint, ProductQuantizer
 from repconc.training.ranks import Ranks
 from repconc.training.statistics import use_of
@@ -18,16 +20,26 @@ class StageOneLoss:
     """The loss of stage 1; it remembers the last batch's codes, so that their balance can be logged."""
 
     def __init__(
-        self, quantizer: ProductQuantizer, constraint: Constraint | None, weight: float, scale: float, ranks: Ranks
+        self,
+        quantizer: ProductQuantizer,
+        constraint: Constraint | None,
+        weight: float,
+        scale: float,
+        ranks: Ranks,
+        taught: float = 0.0,
     ) -> None:
+        """weight: lambda; taught: the share of the ranking loss that a teacher's scores take over."""
         self.quantizer, self.constraint = quantizer, constraint
-        self.weight, self.scale, self.ranks = weight, scale, ranks
+        self.weight, self.scale, self.ranks, self.taught = weight, scale, ranks, taught
 
     def __call__(self, queries: Tensor, documents: Tensor, rows: Rows) -> dict[str, Tensor]:
         quantizer, own = self.quantizer, rows.own
         codes = self.ranks.gather(quantizer.assign(documents[own], self.constraint))  # [N, M] Sinkhorn over all ranks
         quantized = quantizer.straight_through(documents, codes)  # [N, D]
-        ranked = ranking(queries, quantized, rows.positives, rows.masked, self.scale)
+        scores = self.scale * queries @ quantized.T  # [B, N]
+        ranked = ranking_of_scores(scores, rows.positives, rows.masked)
+        if rows.taught is not None:
+            ranked = torch.lerp(ranked, distillation(scores, rows.taught, rows.repeated), self.taught)
         clustered = clustering(documents[own], quantizer.decode(codes[own]))
         self.last = documents.detach(), codes
         return {

@@ -7,6 +7,7 @@ fixed: their codes where they are compressed (codebooks still learn), their vect
 import torch
 from torch import Tensor
 
+from repconc.losses.distillation import distillation
 from repconc.losses.lambdarank import lambdarank
 from repconc.losses.ranking import ranking_of_scores
 from repconc.models.dual import DualEncoder
@@ -14,6 +15,7 @@ from repconc.training.embedding import embed
 from repconc.training.examples import Batch, Examples
 from repconc.training.negatives import FixedDocuments, top_irrelevant
 from repconc.training.ranks import Ranks
+from repconc.training.teaching import Teacher
 
 
 def search_and_rank(
@@ -27,8 +29,13 @@ def search_and_rank(
     by_lambda: bool,
     ranks: Ranks,
     chunk: int,
+    teacher: Teacher | None = None,
+    taught: float = 0.0,
 ) -> dict[str, float]:
-    """Add the gradient of this rank's share of the loss; gives the global loss."""
+    """Add the gradient of this rank's share of the loss; gives the global loss.
+
+    taught: the share of the loss that the teacher's scores of the same documents take over.
+    """
     queries, push = embed(model, "query", examples.queries, batch.queries, chunk, batch.dropout)  # [B, D]
     relevant = [examples.relevant[query] for query in batch.queries.tolist()]
     negatives = top_irrelevant(queries, documents, relevant, depth)  # [B, n]
@@ -37,6 +44,9 @@ def search_and_rank(
     queries.requires_grad_()
     scores = scale * documents.scores(queries, candidates.clamp_min(0))
     loss = _loss(scores.masked_fill(candidates < 0, -torch.inf), by_lambda)
+    if teacher is not None:
+        wanted = teacher.of_candidates(batch, candidates.clamp_min(0))
+        loss = torch.lerp(loss, distillation(scores, wanted, candidates < 0), taught)
     share = len(batch.queries) / ranks.total(len(batch.queries))
     (share * loss).backward()
     assert queries.grad is not None

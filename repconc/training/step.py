@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repconc.losses.ranking import mask_of
+from repconc.losses.ranking import mask_of, repeated
 from repconc.models.dual import DualEncoder
 from repconc.training.embedding import embed
 from repconc.training.examples import Batch, Examples
 from repconc.training.ranks import Ranks
+from repconc.training.teaching import Teacher
 
 
 class Rows(NamedTuple):
@@ -27,6 +28,8 @@ class Rows(NamedTuple):
     own: slice  # this rank's documents among all
     query_share: float
     document_share: float
+    repeated: Tensor  # [N]: every copy of a document but the first
+    taught: Tensor | None = None  # [B, N]: the teacher's scores
 
 
 LossOf = Callable[[Tensor, Tensor, Rows], dict[str, Tensor]]
@@ -41,12 +44,20 @@ def own_part(batch: Batch, ranks: Ranks) -> Batch:
 
 
 def contrast(
-    model: DualEncoder, examples: Examples, batch: Batch, loss_of: LossOf, ranks: Ranks, chunk: int
+    model: DualEncoder,
+    examples: Examples,
+    batch: Batch,
+    loss_of: LossOf,
+    ranks: Ranks,
+    chunk: int,
+    teacher: Teacher | None = None,
 ) -> dict[str, float]:
     """Add the gradient of this rank's share of the loss to all parameters; gives the global parts of the loss."""
     queries, push_queries = embed(model, "query", examples.queries, batch.queries, chunk, batch.dropout)
     documents, push_documents = embed(model, "document", examples.documents, batch.documents, chunk, batch.dropout)
     rows = _rows(examples, batch, ranks, documents.device)
+    if teacher is not None:
+        rows = rows._replace(taught=teacher.of_batch(batch))
     queries.requires_grad_()
     everyone = ranks.gather(documents).requires_grad_()
     parts = loss_of(queries, everyone, rows)
@@ -68,4 +79,5 @@ def _rows(examples: Examples, batch: Batch, ranks: Ranks, device: torch.device) 
         own=own,
         query_share=len(batch.queries) / ranks.total(len(batch.queries)),
         document_share=len(batch.documents) / len(document_ids),
+        repeated=repeated(document_ids),
     )

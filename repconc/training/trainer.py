@@ -4,6 +4,7 @@ A phase that is finished has left a file in the folder; run again, it reads the 
 was killed anywhere goes through the same phases in the same order, quickly up to the place where it was, and on.
 """
 
+import copy
 import time
 from collections.abc import Callable
 from functools import partial
@@ -24,11 +25,12 @@ from repconc.training.examples import Batches, Examples
 from repconc.training.loop import Line, Observer, State, Task, as_progress, fit
 from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
 from repconc.training.ranks import Ranks
-from repconc.training.recipe import DensePhase, Phase, Recipe, StageOne, StageTwo, paper_weight
+from repconc.training.recipe import DensePhase, Phase, Recipe, StageOne, StageTwo, Taught, paper_weight
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.stage_two import search_and_rank
 from repconc.training.statistics import twins_of, use_of
 from repconc.training.step import LossOf, contrast, own_part
+from repconc.training.teaching import Teacher
 
 NORMALIZED_SCALE = 20.0
 
@@ -39,6 +41,7 @@ class Trainer:
     quantizer: ProductQuantizer
     codes: np.ndarray  # [N, M] of all documents, fixed from coding on
     coding: Codec  # what they were coded with
+    teacher: Teacher  # the encoders before compression
     save_every = 120.0  # seconds between two checkpoints
 
     def __init__(
@@ -91,6 +94,8 @@ class Trainer:
             rotation = {} if codec.rotation is None else {"rotation": codec.rotation}
             seconds = np.array([time.monotonic() - start])
             self._write(path, save({"codebooks": codec.codebooks, "seconds": seconds} | rotation))
+        if self.recipe.stage_one.distillation or self.recipe.stage_two.distillation:
+            self.teacher = Teacher(copy.deepcopy(self.model), self.examples, self.scale, self.ranks, self.chunk)
         arrays = load_file(path)
         if "rotation" in arrays:
             self.model.rotate(arrays["rotation"])
@@ -103,7 +108,8 @@ class Trainer:
         settings, quantizer = self.recipe.stage_one, self.quantizer
         constraint = Constraint(settings.epsilon, settings.iterations, self.ranks.collectives)
         weight = paper_weight(len(quantizer.codebooks)) if settings.weight is None else settings.weight
-        loss = StageOneLoss(quantizer, constraint if settings.constraint else None, weight, self.scale, self.ranks)
+        chosen, taught = constraint if settings.constraint else None, settings.distillation
+        loss = StageOneLoss(quantizer, chosen, weight, self.scale, self.ranks, taught)
         validate = partial(self.corpus.measure_codes, quantizer)
         return self._contrast(settings, "stage-1", loss, validate, negatives="static", loss_with_codes=loss)
 
@@ -157,7 +163,7 @@ class Trainer:
                 file = self.folder / f"{name}-negatives-{turn}.safetensors"
                 mined[turn] = self._mine(settings.depth, file) if negatives != "in-batch" and settings.hard else None
             batch = own_part(batches.at(step, mined[turn], settings.hard), self.ranks)
-            return contrast(self.model, self.examples, batch, loss, self.ranks, self.chunk)
+            return contrast(self.model, self.examples, batch, loss, self.ranks, self.chunk, self._teacher_of(settings))
 
         quantizer = {"codebooks": self.quantizer.codebooks} if loss_with_codes else {}
         balance = loss_with_codes.balance if loss_with_codes else dict
@@ -185,12 +191,17 @@ class Trainer:
                 by_lambda=by_lambda,
                 ranks=self.ranks,
                 chunk=self.chunk,
+                teacher=self._teacher_of(settings),
+                taught=settings.distillation if isinstance(settings, Taught) else 0.0,
             )
 
         codebooks = {"codebooks": documents.quantizer.codebooks} if isinstance(documents, FixedCodes) else {}
         validate = partial(self.corpus.measure, documents, self.corpus.everything)
         task = Task(name, batches.steps, self.model.trainable(["query"]), codebooks, backward, validate)
         return self._fit(task, settings)
+
+    def _teacher_of(self, settings: Phase) -> Teacher | None:
+        return self.teacher if isinstance(settings, Taught) and settings.distillation else None
 
     def _fit(self, task: Task, settings: DensePhase | StageOne | StageTwo) -> State:
         path = self.folder / f"{task.name}.safetensors"

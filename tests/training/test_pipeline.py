@@ -81,6 +81,8 @@ def test_heads_learn_behind_a_frozen_encoder(tiny_bert, labelled, tmp_path):
 
 EVERY_KIND = {
     "train": "heads",
+    "stage_one": FAST["stage_one"] | {"distillation": 0.5},
+    "stage_two": FAST["stage_two"] | {"distillation": 1.0},
     "dense": [
         {"negatives": "in-batch", "epochs": 1, "batch": 16},
         {"negatives": "refreshed", "epochs": 2, "batch": 16, "depth": 20, "refresh": 3},

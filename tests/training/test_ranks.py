@@ -55,7 +55,8 @@ def test_two_ranks_make_the_step_of_one(encoder, gradients):
     files = (gradients / f"{encoder}-{name}.safetensors" for name in ("1-0", "2-0", "2-1"))
     alone, first, second = map(load_file, files)
     assert alone.keys() == first.keys() == second.keys()
-    phases = {"dense", "constrained", "nearest", "stage 2, lambda False", "stage 2, lambda True"}
+    stages = {"stage 2, lambda False", "stage 2, lambda True", "stage 2, taught"}
+    phases = {"dense", "constrained", "nearest", "taught", *stages}
     assert {name.split("/")[0] for name in alone} == phases
     for name, expected in alone.items():
         assert torch.equal(first[name], second[name]), name

@@ -16,6 +16,7 @@ from repconc.training.ranks import Ranks
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.stage_two import search_and_rank
 from repconc.training.step import contrast, own_part
+from repconc.training.teaching import Teacher
 from tests.training.conftest import examples_of
 
 
@@ -52,6 +53,9 @@ def write_gradients(folder: str, output: str) -> None:
         constraint = Constraint(0.02, iterations, ranks.collectives) if iterations else None
         loss = StageOneLoss(quantizer, constraint, 0.2, 20.0, ranks)
         collect(name, contrast(model, examples, batch, loss, ranks, chunk=5))
+    taught = Teacher(DualEncoder.of(encoder, shared=False), examples, 10.0, ranks, chunk=5)
+    loss = StageOneLoss(quantizer, None, 0.2, 20.0, ranks, taught=0.7)
+    collect("taught", contrast(model, examples, batch, loss, ranks, 5, taught))
     codes = torch.randint(8, (240, 4), generator=generator).to(torch.uint8)
     model.separate_queries()
     for by_lambda in (False, True):
@@ -59,6 +63,11 @@ def write_gradients(folder: str, output: str) -> None:
         queries = batch._replace(documents=batch.documents[: len(batch.queries)])
         parts = search_and_rank(model, examples, queries, FixedCodes(quantizer, codes), **options)
         collect(f"stage 2, lambda {by_lambda}", parts)
+    options = {"depth": 10, "scale": 20.0, "by_lambda": False, "ranks": ranks, "chunk": 5}
+    parts = search_and_rank(
+        model, examples, queries, FixedCodes(quantizer, codes), **options, teacher=taught, taught=0.7
+    )
+    collect("stage 2, taught", parts)
     save_file(tensors, f"{output}-{ranks.count}-{ranks.number}.safetensors")
 
 
