@@ -97,6 +97,22 @@ def _mean(lines: list[dict[str, Any]], measure: str) -> float:
     return float(mean(line["measures"][measure] for line in lines))
 
 
+def figures_table(suite: str) -> Table:
+    """The last run of a suite of measurements."""
+    lines = {line["figure"]: line for line in results.read(suite)}
+    rows = [
+        [
+            line["figure"],
+            f"{line['value']:,.4g} {line['unit']}",
+            line["goal"] or "",
+            {True: "met", False: "missed", None: ""}[line["met"]],
+            line["rival"] or "",
+        ]
+        for line in lines.values()
+    ]
+    return Table(["figure", "value", "goal", "", "against"], rows)
+
+
 def demo_table() -> str:
     """As the demo prints it; the last run."""
     forms = {
@@ -116,8 +132,11 @@ def table(name: str) -> str:
     """A table by the name in its mark."""
     if name == "demo":
         return demo_table()
+    kind, _, rest = name.partition(" ")
+    if kind == "figures":
+        return figures_table(rest).render("markdown")
     made = {"baselines": baselines_table, "summary": summary_table}.get(name)
-    return (made() if made else training_table(name.removeprefix("training "))).render("markdown")
+    return (made() if made else training_table(rest)).render("markdown")
 
 
 ROOT = Path(__file__).parent.parent
