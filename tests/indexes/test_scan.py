@@ -32,7 +32,7 @@ def make_tables(kind: str, M: int, K: int, random: np.random.Generator) -> np.nd
     return tables
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     M=st.one_of(st.integers(1, 100), st.sampled_from([256, 257, 258])),
     K=st.integers(1, 256),
