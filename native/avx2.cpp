@@ -62,25 +62,25 @@ std::uint64_t block_sums_avx2(const std::uint8_t* codes, std::size_t M, std::siz
     return above;
 }
 
-void half_products_avx2(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
-                        float* products) {
-    for (std::size_t row = 0; row < rows; ++row, centroids += dimension) {
-        __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
-        std::size_t i = 0;
-        for (; i + 32 <= dimension; i += 32)
-            for (std::size_t part = 0; part < 4; ++part) {
-                const std::size_t place = i + 8 * part;
-                const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(centroids + place));
-                sums[part] = _mm256_fmadd_ps(_mm256_cvtph_ps(packed), _mm256_loadu_ps(query + place), sums[part]);
-            }
-        alignas(32) float lanes[8];
-        _mm256_store_ps(lanes, _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3])));
-        float total = 0.0f;
-        for (const float lane : lanes) total += lane;
-        float rest = 0.0f;
-        if (i < dimension) half_products_portable(centroids + i, 1, dimension - i, query + i, &rest);
-        products[row] = total + rest;
-    }
+void from_halves_avx2(const std::uint16_t* halves, std::size_t dimension, float* floats) {
+    std::size_t i = 0;
+    for (; i + 8 <= dimension; i += 8)
+        _mm256_storeu_ps(floats + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + i))));
+    from_halves_portable(halves + i, dimension - i, floats + i);
+}
+
+float product_avx2(const float* left, const float* right, std::size_t dimension) {
+    __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+    std::size_t i = 0;
+    for (; i + 32 <= dimension; i += 32)
+        for (std::size_t part = 0; part < 4; ++part)
+            sums[part] =
+                _mm256_fmadd_ps(_mm256_loadu_ps(left + i + 8 * part), _mm256_loadu_ps(right + i + 8 * part), sums[part]);
+    alignas(32) float lanes[8];
+    _mm256_store_ps(lanes, _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3])));
+    float total = product_portable(left + i, right + i, dimension - i);
+    for (const float lane : lanes) total += lane;
+    return total;
 }
 
 }  // namespace repconc

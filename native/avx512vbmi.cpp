@@ -10,29 +10,26 @@ namespace {
 constexpr __mmask16 kAll = 0xffff;
 }  // namespace
 
-void half_products_avx512vbmi(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
-                              float* products) {
-    for (std::size_t row = 0; row < rows; ++row, centroids += dimension) {
-        __m512 sums[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-        std::size_t i = 0;
-        for (; i + 32 <= dimension; i += 32)
-            for (std::size_t half = 0; half < 2; ++half) {
-                const std::size_t place = i + 16 * half;
-                const __m256i packed = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(centroids + place));
-                sums[half] = _mm512_fmadd_ps(_mm512_maskz_cvtph_ps(kAll, packed), _mm512_loadu_ps(query + place), sums[half]);
-            }
-        for (; i < dimension; i += 16) {
-            const std::size_t left = dimension - i;
-            const __mmask16 valid = left >= 16 ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
-            const __m256i packed = _mm256_maskz_loadu_epi16(valid, centroids + i);
-            sums[0] = _mm512_fmadd_ps(_mm512_maskz_cvtph_ps(kAll, packed), _mm512_maskz_loadu_ps(valid, query + i), sums[0]);
-        }
-        alignas(64) float lanes[16];
-        _mm512_store_ps(lanes, _mm512_add_ps(sums[0], sums[1]));
-        float total = 0.0f;
-        for (const float lane : lanes) total += lane;
-        products[row] = total;
-    }
+void from_halves_avx512vbmi(const std::uint16_t* halves, std::size_t dimension, float* floats) {
+    std::size_t i = 0;
+    for (; i + 16 <= dimension; i += 16)
+        _mm512_storeu_ps(floats + i,
+                         _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves + i))));
+    from_halves_portable(halves + i, dimension - i, floats + i);
+}
+
+float product_avx512vbmi(const float* left, const float* right, std::size_t dimension) {
+    __m512 sums[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
+    std::size_t i = 0;
+    for (; i + 64 <= dimension; i += 64)
+        for (std::size_t part = 0; part < 4; ++part)
+            sums[part] =
+                _mm512_fmadd_ps(_mm512_loadu_ps(left + i + 16 * part), _mm512_loadu_ps(right + i + 16 * part), sums[part]);
+    alignas(64) float lanes[16];
+    _mm512_store_ps(lanes, _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
+    float total = product_portable(left + i, right + i, dimension - i);
+    for (const float lane : lanes) total += lane;
+    return total;
 }
 
 namespace {

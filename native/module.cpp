@@ -30,13 +30,14 @@ using Tables = nb::ndarray<const float, nb::shape<-1, 256>, nb::c_contig, nb::de
 using Places = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 using Halves = nb::ndarray<const std::uint16_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Vector = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Queries = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 struct Path {
     const char* name;
     BlockSums sums;
     GroupSums group;
-    HalfProducts products;
+    FromHalves from_halves;
+    Product product;
 };
 
 Path chosen_path() {
@@ -45,14 +46,14 @@ Path chosen_path() {
 #if defined(__x86_64__)
     const bool vbmi = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("bmi2");
-    if (vbmi && (wanted.empty() || wanted == "avx512vbmi")) return {"avx512vbmi", block_sums_avx512vbmi, group_sums_avx512vbmi, half_products_avx512vbmi};
+    if (vbmi && (wanted.empty() || wanted == "avx512vbmi")) return {"avx512vbmi", block_sums_avx512vbmi, group_sums_avx512vbmi, from_halves_avx512vbmi, product_avx512vbmi};
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    if (avx2 && (wanted.empty() || wanted == "avx2")) return {"avx2", block_sums_avx2, group_of_blocks<block_sums_avx2>, half_products_avx2};
+    if (avx2 && (wanted.empty() || wanted == "avx2")) return {"avx2", block_sums_avx2, group_of_blocks<block_sums_avx2>, from_halves_avx2, product_avx2};
 #endif
 #if defined(__aarch64__)
-    if (wanted.empty() || wanted == "neon") return {"neon", block_sums_neon, group_of_blocks<block_sums_neon>, half_products_portable};
+    if (wanted.empty() || wanted == "neon") return {"neon", block_sums_neon, group_of_blocks<block_sums_neon>, from_halves_portable, product_portable};
 #endif
-    if (wanted.empty() || wanted == "portable") return {"portable", block_sums_portable, group_of_blocks<block_sums_portable>, half_products_portable};
+    if (wanted.empty() || wanted == "portable") return {"portable", block_sums_portable, group_of_blocks<block_sums_portable>, from_halves_portable, product_portable};
     throw std::runtime_error("REPCONC_KERNEL asks for '" + wanted + "', which this machine or build does not have.");
 }
 
@@ -225,15 +226,23 @@ nb::tuple scan(Bytes codes, Tables tables, Places starts, Places stops, std::siz
     return nb::make_tuple(as_array(positions), as_array(scores));
 }
 
-nb::object half_products(Halves centroids, Vector query) {
+// [B, L]: the inner products of all queries with all centroids.
+nb::object half_products(Halves centroids, Queries queries) {
     static const Path path = chosen_path();
-    if (centroids.shape(1) != query.shape(0)) throw std::invalid_argument("Centroids and query differ in dimension.");
-    std::vector<float> products(centroids.shape(0));
+    const std::size_t L = centroids.shape(0), D = centroids.shape(1), B = queries.shape(0);
+    if (D != queries.shape(1)) throw std::invalid_argument("Centroids and queries differ in dimension.");
+    auto* products = new float[B * L];
+    nb::capsule owner(products, [](void* pointer) noexcept { delete[] static_cast<float*>(pointer); });
     {
         nb::gil_scoped_release unlocked;
-        path.products(centroids.data(), centroids.shape(0), centroids.shape(1), query.data(), products.data());
+        std::vector<float> row(D);
+        for (std::size_t list = 0; list < L; ++list) {
+            path.from_halves(centroids.data() + list * D, D, row.data());
+            for (std::size_t query = 0; query < B; ++query)
+                products[query * L + list] = path.product(row.data(), queries.data() + query * D, D);
+        }
     }
-    return nb::cast(as_array(products));
+    return nb::cast(nb::ndarray<nb::numpy, float, nb::ndim<2>>(products, {B, L}, owner));
 }
 
 }  // namespace
@@ -242,7 +251,7 @@ NB_MODULE(_kernel, module) {
     module.doc() = "The native scan; see docs/kernel.md.";
     module.def("scan", &scan, nb::arg("codes").noconvert(), nb::arg("tables").noconvert(), nb::arg("starts").noconvert(),
                nb::arg("stops").noconvert(), nb::arg("k"), nb::arg("allowed").noconvert() = nb::none());
-    module.def("half_products", &half_products, nb::arg("centroids").noconvert(), nb::arg("query").noconvert());
+    module.def("half_products", &half_products, nb::arg("centroids").noconvert(), nb::arg("queries").noconvert());
     module.def("path", [] { return std::string(chosen_path().name); });
 }
 

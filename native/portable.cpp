@@ -17,13 +17,17 @@ float from_half(std::uint16_t half) {
 
 }  // namespace
 
-void half_products_portable(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
-                            float* products) {
-    for (std::size_t row = 0; row < rows; ++row, centroids += dimension) {
-        float sums[8] = {};
-        for (std::size_t i = 0; i < dimension; ++i) sums[i % 8] += from_half(centroids[i]) * query[i];
-        products[row] = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-    }
+void from_halves_portable(const std::uint16_t* halves, std::size_t dimension, float* floats) {
+    for (std::size_t i = 0; i < dimension; ++i) floats[i] = from_half(halves[i]);
+}
+
+float product_portable(const float* left, const float* right, std::size_t dimension) {
+    float sums[8] = {};
+    std::size_t i = 0;
+    for (; i + 8 <= dimension; i += 8)
+        for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += left[i + lane] * right[i + lane];
+    for (; i < dimension; ++i) sums[i % 8] += left[i] * right[i];
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std::size_t rows,

@@ -24,11 +24,13 @@ using BlockSums = std::uint64_t (*)(const std::uint8_t* codes, std::size_t block
 using GroupSums = void (*)(const std::uint8_t* codes, std::size_t blocks_of_codes, const std::uint8_t* tables,
                            std::uint16_t threshold, std::uint64_t* above, std::uint16_t* sums);
 
-// For each of `rows` centroids of `dimension` half floats: the inner product with the query.
-using HalfProducts = void (*)(const std::uint16_t* centroids, std::size_t rows, std::size_t dimension, const float* query,
-                              float* products);
+// A row of half floats as floats, and the inner product of two rows of floats. A row of centroids is converted once for all
+// queries of a batch, and a query has the same products alone and in a batch.
+using FromHalves = void (*)(const std::uint16_t* halves, std::size_t dimension, float* floats);
+using Product = float (*)(const float* left, const float* right, std::size_t dimension);
 
-void half_products_portable(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
+void from_halves_portable(const std::uint16_t*, std::size_t, float*);
+float product_portable(const float*, const float*, std::size_t);
 std::uint64_t block_sums_portable(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
                                   std::uint16_t*);
 #if defined(__aarch64__)
@@ -36,12 +38,14 @@ std::uint64_t block_sums_neon(const std::uint8_t*, std::size_t, std::size_t, con
                               std::uint16_t*);
 #endif
 #if defined(__x86_64__)
-void half_products_avx2(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
+void from_halves_avx2(const std::uint16_t*, std::size_t, float*);
+float product_avx2(const float*, const float*, std::size_t);
 std::uint64_t block_sums_avx2(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
                               std::uint16_t*);
 void group_sums_avx512vbmi(const std::uint8_t*, std::size_t, const std::uint8_t*, std::uint16_t, std::uint64_t*,
                            std::uint16_t*);
-void half_products_avx512vbmi(const std::uint16_t*, std::size_t, std::size_t, const float*, float*);
+void from_halves_avx512vbmi(const std::uint16_t*, std::size_t, float*);
+float product_avx512vbmi(const float*, const float*, std::size_t);
 std::uint64_t block_sums_avx512vbmi(const std::uint8_t*, std::size_t, std::size_t, const std::uint8_t*, std::uint16_t,
                                     std::uint16_t*);
 #endif

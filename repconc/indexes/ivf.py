@@ -17,7 +17,7 @@ from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
-from repconc.indexes.lists import best_lists
+from repconc.indexes.lists import best_lists, list_scores
 from repconc.indexes.manifest import IndexManifest, read_manifest
 from repconc.indexes.scan import best
 from repconc.indexes.segment import SegmentReader
@@ -109,16 +109,18 @@ class Index:
         tree = None if filter is None else self._parsed(filter)
         chosen = min(probes or self.manifest.probes, self.manifest.lists)
 
-        def one(vector: np.ndarray) -> Hits:
-            found = self._search(vector, k, chosen, tree)
+        scores = list_scores(self.centroids, self.scoring.transform(vectors).reshape(len(vectors), -1))
+
+        def one(vector: np.ndarray, lists: np.ndarray) -> Hits:
+            found = self._search(vector, lists, k, chosen, tree)
             if not documents:
                 return list(found)
             return [hit._replace(document=place.segment.documents.get(place.number)) for hit, place in found.items()]
 
         if not threads or threads == 1 or len(vectors) == 1:
-            return [one(vector) for vector in vectors]
+            return [one(vector, row) for vector, row in zip(vectors, scores, strict=True)]
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(one, vectors))
+            return list(pool.map(one, vectors, scores))
 
     def __contains__(self, id: str) -> bool:
         return self.find(id) is not None
@@ -150,9 +152,10 @@ class Index:
         """The metadata fields that filters can name."""
         return {name for segment in self.segments for name in segment.documents.columns}
 
-    def _search(self, vector: np.ndarray, k: int, probes: int, tree: Filter | None) -> dict[Hit, Place]:
+    def _search(
+        self, vector: np.ndarray, list_scores: np.ndarray, k: int, probes: int, tree: Filter | None
+    ) -> dict[Hit, Place]:
         """The best k, where they lie; of more lists than `probes`, where these hold fewer than k that pass."""
-        query = self.scoring.transform(vector).reshape(-1)
         tables = self.scoring.tables(vector)[0]
         if not np.isfinite(tables).all():
             raise RepconcError("A query vector holds values too large to multiply.")
@@ -160,7 +163,7 @@ class Index:
         read = 0
         while read < self.manifest.lists and (read < probes or len(scores) < k):
             wanted = min(max(probes, 4 * read), self.manifest.lists)
-            lists = best_lists(self.centroids, query, wanted)[read:]
+            lists = best_lists(list_scores, wanted)[read:]
             read = wanted
             for number, segment in enumerate(self.segments):
                 places, values = segment.search(tables, lists, k, tree)

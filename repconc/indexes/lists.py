@@ -76,16 +76,20 @@ def _add_rows(sums: np.ndarray, owners: np.ndarray, rows: np.ndarray) -> None:
     sums[owners[order][firsts]] += np.add.reduceat(rows[order], firsts, axis=0)
 
 
-def best_lists(centroids: np.ndarray, query: np.ndarray, count: int) -> np.ndarray:
-    """The `count` lists of the highest inner product, descending; equal ones by number.
-
-    centroids: [L, D] float16, in memory as on disk; query: [D].
-    """
+def list_scores(centroids: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """[B, L]: inner products. centroids: [L, D] float16, in memory as on disk; queries: [B, D]."""
     if (native := kernel()) is not None:
-        scores = native.half_products(centroids.view(np.uint16), query)
-    else:
-        parts = (centroids[start : start + VECTORS_AT_A_TIME] for start in range(0, len(centroids), VECTORS_AT_A_TIME))
-        scores = np.concatenate([part.astype(np.float32) @ query for part in parts])
+        return np.asarray(native.half_products(centroids.view(np.uint16), np.ascontiguousarray(queries)))
+    scores = np.empty((len(queries), len(centroids)), np.float32)
+    for start in range(0, len(centroids), VECTORS_AT_A_TIME):
+        part = centroids[start : start + VECTORS_AT_A_TIME].astype(np.float32)
+        for row, query in zip(scores, queries, strict=True):  # one by one: a query finds the same alone and in a batch
+            row[start : start + len(part)] = part @ query
+    return scores
+
+
+def best_lists(scores: np.ndarray, count: int) -> np.ndarray:
+    """The `count` lists of the highest scores [L], descending; equal ones by number."""
     if count < len(scores):  # sort no more than is wanted; of those that tie with the last, the lower numbers
         candidates = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
     else:
