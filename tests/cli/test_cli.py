@@ -76,7 +76,7 @@ def test_a_check_that_does_not_hold_exits_with_three_and_lists_everything(beir):
     [
         (["data", "get", "nothing"], 1, "There is no data set 'nothing'; there are: hotpotqa"),
         (["data", "check", "nowhere"], 1, "neither a folder nor a known data set"),
-        (["eval", "nowhere", "SET"], 1, "neither a run file nor a model nor a folder of vectors"),
+        (["eval", "nowhere", "SET"], 1, "neither a run file nor an index nor a model nor a folder of vectors"),
         (["eval", "bm25", "SET", "--split", "train"], 1, "no split 'train'; its splits are: dev, test"),
         (["eval", "bm25", "SET", "--measures", "odd@3"], 1, "'odd@3' is not a measure"),
         (["encode", "./no-model", "SET", "-o", "OUT"], 1, "The encoder './no-model' is not there"),
