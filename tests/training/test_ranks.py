@@ -89,6 +89,7 @@ def train_on_two(labelled: Path, output: Path, recipe: Path, until: Path | None 
     torchrun(*command, until=until)
 
 
+@pytest.mark.slow
 def test_the_command_trains_on_two_ranks(recipe, labelled, tmp_path):
     train_on_two(labelled, tmp_path / "two", recipe)
     one = train(load_dataset(labelled), tmp_path / "one", make_recipe(read_recipe(recipe)))
