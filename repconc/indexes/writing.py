@@ -77,7 +77,7 @@ def build(
             bytes=scoring.blocks,
             codewords=scoring.codebooks.shape[1],
             lists=count,
-            probes=min(count, max(8, count // 16)),
+            probes=min(count, max(64, count // 16)),  # `tune` knows better
             files={
                 "codec": _write(folder / "000001.codec", np.frombuffer(_codec_bytes(coding, scoring), np.uint8)),
                 "centroids": _write(folder / "000001.centroids", centroids.astype("<f2")),
