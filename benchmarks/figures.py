@@ -41,11 +41,11 @@ def interleaved(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[s
 def peak_of(function: Callable[[], Any]) -> int:
     """How many bytes the process grew at its peak while the function ran (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark to the present size
-    before = _status("VmRSS")
+    before = status("VmRSS")
     function()
-    return _status("VmHWM") - before
+    return status("VmHWM") - before
 
 
-def _status(field: str) -> int:
+def status(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))

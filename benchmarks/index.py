@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.baselines import vectors_of
-from benchmarks.figures import Figure, interleaved
+from benchmarks.figures import Figure, interleaved, status
 from repconc import Document, Vectors, load_dataset
 from repconc.codec import Codec
 from repconc.data.catalogue import folder_of, get
@@ -73,15 +73,16 @@ def _sizes(index: Index, count: int, quick: bool) -> Iterator[Figure]:
 OPEN = """
 import sys, time
 import numpy as np
-from benchmarks.index import DIMENSION, _anonymous
+from benchmarks.figures import status
+from benchmarks.index import DIMENSION
 from repconc.indexes.ivf import Index
 from repconc.indexes.scan import kernel
 kernel()
-before, start = _anonymous(), time.perf_counter()
+before, start = status("RssAnon"), time.perf_counter()
 index = Index(sys.argv[1])
 seconds = time.perf_counter() - start
 index.search(np.ones(DIMENSION, np.float32))
-print(seconds, max(0, _anonymous() - before))
+print(seconds, max(0, status("RssAnon") - before))
 """
 
 
@@ -158,7 +159,7 @@ class _Peak:
     """The most anonymous memory above that of the loaded process, looked up twenty times a second."""
 
     def __enter__(self) -> "_Peak":
-        self._before, self._most, self._over = _anonymous(), 0, threading.Event()
+        self._before, self._most, self._over = status("RssAnon"), 0, threading.Event()
         self._watcher = threading.Thread(target=self._watch)
         self._watcher.start()
         return self
@@ -173,9 +174,4 @@ class _Peak:
 
     def _watch(self) -> None:
         while not self._over.wait(0.05):
-            self._most = max(self._most, _anonymous())
-
-
-def _anonymous() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+            self._most = max(self._most, status("RssAnon"))

@@ -29,6 +29,7 @@ from repconc.files import cache_directory
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
 from repconc.models.inputs import CachedVectors, Inputs, Texts
+from repconc.training.loop import State
 from repconc.training.pipeline import make_model
 from repconc.training.reading import read_examples
 from repconc.training.recipe import RECIPES, Recipe, make_recipe, read_recipe
@@ -78,7 +79,7 @@ class Ablation:
         self._read()
         trainer = self._trainer("dense", self.recipe)
         self._keep("dense, untrained", None, self._flat(trainer), 0.0, None)
-        states = [trainer.dense(phase, f"dense-{n}") for n, phase in enumerate(self.recipe.dense, start=1)]
+        states = self._train_dense(trainer)
         self._keep("dense", None, self._flat(trainer), sum(state.seconds for state in states), states[-1].best)
         for size in sizes:
             if not known >= {(row, size) for row in self.rows if row in ROWS[2:]}:
@@ -88,14 +89,16 @@ class Ablation:
         """The dense model and RepCONC, as `run` trained them: what is in the cache is not trained again."""
         self._read()
         dense = self._trainer("dense", self.recipe)
-        for number, phase in enumerate(self.recipe.dense, start=1):
-            dense.dense(phase, f"dense-{number}")
+        self._train_dense(dense)
         compressed = self._trainer(f"constraint-{size}", self._sized(size), copy.deepcopy(dense.model))
         compressed.warm_up()
         compressed.stage_one()
         compressed.code()
         compressed.stage_two()
         return dense, compressed
+
+    def _train_dense(self, trainer: Trainer) -> list[State]:
+        return [trainer.dense(phase, f"dense-{n}") for n, phase in enumerate(self.recipe.dense, start=1)]
 
     def _read(self) -> None:
         cache = cache_directory() / "training"

@@ -10,8 +10,10 @@ Sizes: N vectors, B queries, D dimensions, M blocks of d dimensions, K codewords
 from dataclasses import dataclass
 
 import numpy as np
+import safetensors
+from safetensors.numpy import load, save
 
-from repconc.errors import RepconcError
+from repconc.errors import RepconcError, first_line
 
 VECTORS_AT_A_TIME = 4096
 
@@ -74,12 +76,16 @@ class Codec:
         return np.asarray(self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1))
 
     def tables(self, queries: np.ndarray) -> np.ndarray:
-        """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword.
+        """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword."""
+        return self.tables_of(self.transform(queries))
+
+    def tables_of(self, blocks: np.ndarray) -> np.ndarray:
+        """[B, M, d] -> [B, M, K]: the same for queries that were transformed already.
 
         Each is a product of a matrix and a vector, so that a query has the same tables alone and in a batch.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
-            return np.asarray(np.matmul(self.codebooks, self.transform(queries)[..., None])[..., 0])
+            return np.asarray(np.matmul(self.codebooks, blocks[..., None])[..., 0])
 
     def _half_norms(self) -> np.ndarray:
         return np.asarray((self.codebooks**2).sum(axis=2) / 2)  # [M, K]
@@ -94,3 +100,19 @@ def score(tables: np.ndarray, codes: np.ndarray) -> np.ndarray:
     for m in range(codes.shape[1]):
         total += tables[m].astype(np.float32, copy=False)[codes[:, m]]
     return total
+
+
+def to_bytes(coding: Codec, scoring: Codec) -> bytes:
+    """Both codebooks of a model or an index: what documents are coded with, and what queries are scored with."""
+    rotation = {} if scoring.rotation is None else {"rotation": scoring.rotation}
+    return save({"coding": coding.codebooks, "scoring": scoring.codebooks} | rotation)
+
+
+def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, Codec]:
+    """What `to_bytes` wrote; source: the file, to be named where it holds something else."""
+    try:
+        arrays = load(content)
+        rotation = arrays.get("rotation")
+        return Codec(arrays["coding"], dimension, rotation), Codec(arrays["scoring"], dimension, rotation)
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error

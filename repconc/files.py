@@ -40,20 +40,8 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
         with path.open(mode, encoding=encoding) as handle:
             yield handle
         return
-    path = path.resolve()
-    if path.is_dir():
-        raise RepconcError(f"{path} is a folder; give the name of a file.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = _beside(path)
-    try:
-        with partial.open(mode, encoding=encoding) as handle:
-            yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
-        partial.replace(path)
-        sync_directory(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    with atomic_path(path) as partial, partial.open(mode, encoding=encoding) as handle:
+        yield handle
 
 
 @contextmanager

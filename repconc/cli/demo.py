@@ -2,13 +2,12 @@
 
 import json
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from repconc.cli.options import Json, Quiet, progress_bar, remark
+from repconc.cli.options import Json, Quiet, progress_bar, progress_bars, remark
 from repconc.cli.view import TrainingView
 
 if TYPE_CHECKING:
@@ -94,8 +93,8 @@ def _index(model: "RepconcModel", dataset: "RetrievalDataset", folder: Path, qui
 
     if (folder / MANIFEST).exists():
         return Index(folder)
-    with ExitStack() as bars:
-        return build_index(model, dataset, folder, show=lambda work: bars.enter_context(progress_bar(work, quiet)))
+    with progress_bars(quiet) as show:
+        return build_index(model, dataset, folder, show=show)
 
 
 def _searcher(model: "RepconcModel", dataset: "RetrievalDataset", quiet: bool) -> "Searcher":

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repconc.cli.options import Json, Quiet, input_lines, progress_bar, remark
+from repconc.cli.options import IndexFolder, IndexModel, Json, Quiet, input_lines, progress_bar, progress_bars, remark
 from repconc.errors import RepconcError
 
 if TYPE_CHECKING:
@@ -18,14 +17,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Build an index, change it, look into it.")
 
-Folder = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `repconc index build` made.")]
 Source = Annotated[
     str,
     typer.Argument(
         metavar="DOCUMENTS", help="JSON lines with _id, text, title, metadata (.gz too), '-' for stdin, or a data set."
     ),
 ]
-Model = Annotated[str | None, typer.Option(help="The index's model, where it has moved.")]
 
 
 @app.command()
@@ -53,21 +50,16 @@ def build(
     from repconc.models.repconc import RepconcModel
 
     loaded = None if dataset is None else load_dataset(dataset)
-    with ExitStack() as bars:
-        built = build_index(
-            RepconcModel.load(model, device),
-            loaded,
-            output,
-            vectors=vectors,
-            lists=lists,
-            seed=seed,
-            show=lambda work: bars.enter_context(progress_bar(work, quiet)),
-        )
+    with progress_bars(quiet) as show:
+        trained = RepconcModel.load(model, device)
+        built = build_index(trained, loaded, output, vectors=vectors, lists=lists, seed=seed, show=show)
     _describe(built, as_json)
 
 
 @app.command()
-def add(folder: Folder, documents: Source, model: Model = None, as_json: Json = False, quiet: Quiet = False) -> None:
+def add(
+    folder: IndexFolder, documents: Source, model: IndexModel = None, as_json: Json = False, quiet: Quiet = False
+) -> None:
     """Add documents; refused where an id is there already.
 
     Example: repconc index add index/ new.jsonl
@@ -76,7 +68,9 @@ def add(folder: Folder, documents: Source, model: Model = None, as_json: Json = 
 
 
 @app.command()
-def update(folder: Folder, documents: Source, model: Model = None, as_json: Json = False, quiet: Quiet = False) -> None:
+def update(
+    folder: IndexFolder, documents: Source, model: IndexModel = None, as_json: Json = False, quiet: Quiet = False
+) -> None:
     """Add documents, and replace those whose ids are there already.
 
     Example: repconc index update index/ changed.jsonl
@@ -86,7 +80,7 @@ def update(folder: Folder, documents: Source, model: Model = None, as_json: Json
 
 @app.command()
 def remove(
-    folder: Folder,
+    folder: IndexFolder,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents; '-' reads them from stdin.")],
     as_json: Json = False,
 ) -> None:
@@ -101,7 +95,7 @@ def remove(
 
 
 @app.command()
-def compact(folder: Folder, as_json: Json = False, quiet: Quiet = False) -> None:
+def compact(folder: IndexFolder, as_json: Json = False, quiet: Quiet = False) -> None:
     """Merge all segments into one and drop what was removed. Results stay as they are.
 
     Example: repconc index compact index/
@@ -117,7 +111,7 @@ def compact(folder: Folder, as_json: Json = False, quiet: Quiet = False) -> None
 
 
 @app.command()
-def check(folder: Folder, as_json: Json = False, quiet: Quiet = False) -> None:
+def check(folder: IndexFolder, as_json: Json = False, quiet: Quiet = False) -> None:
     """Compare every block of every file with its checksum, and every count. Exit code 3 where one does not hold.
 
     Example: repconc index check index/
@@ -134,7 +128,7 @@ def check(folder: Folder, as_json: Json = False, quiet: Quiet = False) -> None:
 
 
 @app.command()
-def info(folder: Folder, as_json: Json = False) -> None:
+def info(folder: IndexFolder, as_json: Json = False) -> None:
     """What is in an index: model, counts, bytes by part, and the ratio against float32.
 
     Example: repconc index info index/
@@ -146,7 +140,7 @@ def info(folder: Folder, as_json: Json = False) -> None:
 
 @app.command()
 def export(
-    folder: Folder,
+    folder: IndexFolder,
     output: Annotated[Path, typer.Option("--output", "-o", help="NAME.lance: a dataset of Lance; else a faiss file.")],
     quiet: Quiet = False,
 ) -> None:
@@ -185,8 +179,8 @@ def import_(
     """
     from repconc.indexes.faiss_export import import_faiss
 
-    with ExitStack() as bars:
-        built = import_faiss(path, output, show=lambda work: bars.enter_context(progress_bar(work, quiet)))
+    with progress_bars(quiet) as show:
+        built = import_faiss(path, output, show=show)
     _describe(built, as_json)
 
 

@@ -2,8 +2,9 @@
 
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,8 @@ from repconc.packages import Progress
 Dataset = Annotated[
     str, typer.Argument(metavar="DATASET", help="A BEIR or MS MARCO folder, or a name: hotpotqa, irds:NAME, hf:NAME.")
 ]
+IndexFolder = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `repconc index build` made.")]
+IndexModel = Annotated[str | None, typer.Option("--model", help="The index's model, where it has moved.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]
 Split = Annotated[str, typer.Option("--split", help="Which queries and judgements.")]
@@ -65,6 +68,13 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Progress]:
     with Bars(*columns, *times, console=console, speed_estimate_period=300) as bars:
         task = bars.add_task(label, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total or None)
+
+
+@contextmanager
+def progress_bars(quiet: bool) -> Iterator[Callable[[str], Progress]]:
+    """A bar for each piece of work, by its name."""
+    with ExitStack() as bars:
+        yield lambda work: bars.enter_context(progress_bar(work, quiet))
 
 
 def input_lines() -> Iterator[str]:

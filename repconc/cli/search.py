@@ -4,12 +4,11 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repconc.cli.options import Json, input_lines
+from repconc.cli.options import IndexFolder, IndexModel, Json, input_lines
 
 if TYPE_CHECKING:
     from repconc.records import Hit
@@ -18,7 +17,7 @@ QUESTIONS_AT_A_TIME = 64
 
 
 def search(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `repconc index build` made.")],
+    folder: IndexFolder,
     question: Annotated[str | None, typer.Argument(help="Without one, a question a line is read from stdin.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Results a question.")] = 10,
     probes: Annotated[int | None, typer.Option(min=1, help="Lists to read. [default: as tuned]")] = None,
@@ -26,7 +25,7 @@ def search(
         str | None, typer.Option("--filter", help="""Over metadata: 'year >= 2020 and lang = "en"'.""")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="For many questions. [default: 1]")] = None,
-    model: Annotated[str | None, typer.Option(help="The index's model, where it has moved.")] = None,
+    model: IndexModel = None,
     as_json: Json = False,
 ) -> None:
     """Search an index.

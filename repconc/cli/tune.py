@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from repconc.cli.options import Dataset, Json, Quiet, Split, progress_bar, remark
+from repconc.cli.options import Dataset, IndexFolder, IndexModel, Json, Quiet, Split, progress_bar, remark
 from repconc.errors import RepconcError, import_extra
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def tune(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `repconc index build` made.")],
+    folder: IndexFolder,
     dataset: Dataset,
     target: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of the exhaustive result's quality, such as 0.98.")
@@ -24,7 +24,7 @@ def tune(
     measure: Annotated[str, typer.Option(help="What quality means: any that ir-measures knows.")] = "MRR@10",
     split: Split = "dev",
     queries: Annotated[int, typer.Option(min=1, help="How many queries are asked at most.")] = 500,
-    model: Annotated[str | None, typer.Option(help="The index's model, where it has moved.")] = None,
+    model: IndexModel = None,
     plot: Annotated[Path | None, typer.Option(help="The curve. [default: INDEX.tuning.png]")] = None,
     as_json: Json = False,
     quiet: Quiet = False,

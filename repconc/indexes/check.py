@@ -7,8 +7,8 @@ import numpy as np
 from repconc.errors import RepconcError
 from repconc.indexes.checked import MEND
 from repconc.indexes.ivf import Index
-from repconc.indexes.lists import Progress
 from repconc.indexes.segment import SegmentReader
+from repconc.packages import Progress
 
 
 def check_index(folder: Path, progress: Progress = lambda done, total: None) -> dict[str, int]:

@@ -153,10 +153,6 @@ class CheckedArray:
         """Verify ranges of rows."""
         self.file.touch(starts * self._row, stops * self._row)
 
-    def untouched(self) -> np.ndarray:
-        """All rows as they lie there; for ranges that were touched."""
-        return np.asarray(self._rows)
-
 
 MEND = "the index is damaged; build it again, or take it from a copy."
 

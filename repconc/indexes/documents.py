@@ -46,8 +46,7 @@ class DocumentReader:
         return files + ([self._fields.file] if self._fields else [])
 
     def id_of(self, number: int) -> str:
-        start = int(self._ends.read(number - 1, number)[0]) if number else 0
-        return self._ids.read(start, int(self._ends.read(number, number + 1)[0])).tobytes().decode()
+        return self.ids_of(np.array([number]))[0]
 
     def ids_of(self, numbers: np.ndarray) -> list[str]:
         """Many at once."""
@@ -58,11 +57,6 @@ class DocumentReader:
         content = self._ids.untouched()
         pairs = zip(starts.tolist(), stops.tolist(), strict=True)
         return [content[start:stop].tobytes().decode() for start, stop in pairs]
-
-    def ids(self) -> list[str]:
-        ends = self._ends.all().tolist()
-        content = self._ids.read(0, len(self._ids)).tobytes()
-        return [content[start:end].decode() for start, end in zip([0, *ends], ends, strict=False)]
 
     def hashes(self) -> tuple[np.ndarray, np.ndarray]:
         """The hashes of all ids in ascending order, and whose they are."""

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load
 
-from repconc.codec import Codec
-from repconc.errors import RepconcError, first_line
+from repconc.codec import from_bytes
+from repconc.errors import RepconcError
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
 from repconc.indexes.lists import best_lists, list_scores
-from repconc.indexes.manifest import IndexManifest, read_manifest
-from repconc.indexes.scan import best
+from repconc.indexes.manifest import read_manifest
 from repconc.indexes.segment import SegmentReader
+from repconc.indexes.top import best_places
 from repconc.records import Document, Hit, Hits, in_order
 
 OPENINGS = 20
@@ -52,7 +50,10 @@ class Index:
     def _open(self) -> None:
         manifest = self.manifest
         self._codec_file = CheckedFile(self.folder, manifest.files["codec"])
-        self.coding, self.scoring = _codecs(self._codec_file, manifest)
+        content = self._codec_file.read(0, len(self._codec_file)).tobytes()
+        self.coding, self.scoring = from_bytes(content, manifest.dimension, self._codec_file.path)
+        if self.scoring.codebooks.shape[:2] != (manifest.bytes, manifest.codewords):
+            raise RepconcError(f"{self._codec_file.path} does not fit the manifest: {MEND}")
         width = self.scoring.codebooks.shape[0] * self.scoring.codebooks.shape[2]
         centroids = CheckedArray(self.folder, manifest.files["centroids"], "<f2", width)
         self.centroids = centroids.all()  # [L, D]
@@ -109,18 +110,23 @@ class Index:
         tree = None if filter is None else self._parsed(filter)
         chosen = min(probes or self.manifest.probes, self.manifest.lists)
 
-        scores = list_scores(self.centroids, self.scoring.transform(vectors).reshape(len(vectors), -1))
+        # One at a time: a rotated batch rounds differently, and a query must find the same alone and in a batch.
+        M, _, d = self.scoring.codebooks.shape
+        blocks = np.empty((len(vectors), M, d), np.float32)
+        for block, vector in zip(blocks, vectors, strict=True):
+            block[:] = self.scoring.transform(vector)[0]
+        scores = list_scores(self.centroids, blocks.reshape(len(vectors), -1))
 
-        def one(vector: np.ndarray, lists: np.ndarray) -> Hits:
-            found = self._search(vector, lists, k, chosen, tree)
+        def one(query: np.ndarray, lists: np.ndarray) -> Hits:
+            found = self._search(query, lists, k, chosen, tree)
             if not documents:
                 return list(found)
             return [hit._replace(document=place.segment.documents.get(place.number)) for hit, place in found.items()]
 
         if not threads or threads == 1 or len(vectors) == 1:
-            return [one(vector, row) for vector, row in zip(vectors, scores, strict=True)]
+            return list(map(one, blocks, scores))
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(one, vectors, scores))
+            return list(pool.map(one, blocks, scores))
 
     def __contains__(self, id: str) -> bool:
         return self.find(id) is not None
@@ -153,10 +159,13 @@ class Index:
         return {name for segment in self.segments for name in segment.documents.columns}
 
     def _search(
-        self, vector: np.ndarray, list_scores: np.ndarray, k: int, probes: int, tree: Filter | None
+        self, query: np.ndarray, list_scores: np.ndarray, k: int, probes: int, tree: Filter | None
     ) -> dict[Hit, Place]:
-        """The best k, where they lie; of more lists than `probes`, where these hold fewer than k that pass."""
-        tables = self.scoring.tables(vector)[0]
+        """The best k, where they lie; of more lists than `probes`, where these hold fewer than k that pass.
+
+        query: [M, d], transformed; list_scores: [L].
+        """
+        tables = self.scoring.tables_of(query)
         if not np.isfinite(tables).all():
             raise RepconcError("A query vector holds values too large to multiply.")
         owners, positions, scores = (np.empty(0, kind) for kind in (np.int64, np.int64, np.float32))
@@ -169,7 +178,7 @@ class Index:
                 places, values = segment.search(tables, lists, k, tree)
                 owners = np.concatenate([owners, np.full(len(places), number)])
                 positions, scores = np.concatenate([positions, places]), np.concatenate([scores, values])
-        kept, scores = best(np.arange(len(scores)), scores, k)
+        kept, scores = best_places(np.arange(len(scores)), scores, k)
         where = {}
         for number, segment in enumerate(self.segments):
             own = owners[kept] == number
@@ -195,16 +204,3 @@ class Index:
             known = ", ".join(sorted(self.fields)) or "none"
             raise RepconcError(f"No document has the field {sorted(unknown)[0]!r}; the fields are: {known}.")
         return tree
-
-
-def _codecs(file: CheckedFile, manifest: IndexManifest) -> tuple[Codec, Codec]:
-    """What documents are coded with, and what queries are scored with."""
-    try:
-        arrays = load(file.read(0, len(file)).tobytes())
-        rotation = arrays.get("rotation")
-        coding, scoring = (Codec(arrays[name], manifest.dimension, rotation) for name in ("coding", "scoring"))
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise RepconcError(f"{file.path} does not hold two codebooks ({first_line(error)}): {MEND}") from error
-    if scoring.codebooks.shape[:2] != (manifest.bytes, manifest.codewords):
-        raise RepconcError(f"{file.path} does not fit the manifest: {MEND}")
-    return coding, scoring

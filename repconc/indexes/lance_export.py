@@ -14,8 +14,8 @@ import numpy as np
 from repconc.errors import RepconcError, import_extra
 from repconc.files import atomic_directory
 from repconc.indexes.ivf import Index
-from repconc.indexes.lists import Progress
 from repconc.indexes.writing import documents_of
+from repconc.packages import Progress
 
 
 def export_lance(index: Index, output: Path, progress: Progress = lambda done, total: None) -> None:

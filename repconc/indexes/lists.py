@@ -7,19 +7,17 @@ Sizes: N documents, L lists, D dimensions (padded to whole blocks).
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.scan import kernel
+from repconc.packages import Progress
 
 VECTORS_AT_A_TIME = 4096
 SAMPLE_A_LIST = 40
 TURNS = 10
-
-Progress = Callable[[int, int], None]
 
 
 def default_lists(documents: int) -> int:

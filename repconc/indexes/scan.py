@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from repconc.indexes.blocks import scores_of
+from repconc.indexes.top import best_places
 
 WIDEST = 257
 """Bytes of a code that the kernel can sum in 16 bits."""
@@ -64,12 +65,4 @@ def _plain(
             here, values = here[passing.astype(bool)], values[passing.astype(bool)]
         positions.append(here)
         scores.append(values)
-    return best(np.concatenate(positions), np.concatenate(scores), k)
-
-
-def best(positions: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k best and all that tie with the k-th."""
-    if k < len(scores):
-        kept = scores >= np.partition(scores, -k)[-k]
-        positions, scores = positions[kept], scores[kept]
-    return positions, scores
+    return best_places(np.concatenate(positions), np.concatenate(scores), k)

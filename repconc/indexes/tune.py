@@ -8,7 +8,7 @@ import numpy as np
 
 from repconc.errors import RepconcError
 from repconc.indexes.ivf import Index
-from repconc.indexes.lists import Progress
+from repconc.packages import Progress
 from repconc.records import Hit
 
 Quality = Callable[[list[list[Hit]]], float]

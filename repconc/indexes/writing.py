@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from safetensors.numpy import save
 
-from repconc.codec import Codec
+from repconc.codec import Codec, to_bytes
 from repconc.errors import RepconcError
 from repconc.indexes.checked import CheckedWriter, FileEntry
 from repconc.indexes.folder import writing
 from repconc.indexes.ivf import Index
-from repconc.indexes.lists import Progress, default_lists, nearest, train_centroids
+from repconc.indexes.lists import default_lists, nearest, train_centroids
 from repconc.indexes.manifest import MANIFEST, IndexManifest, Reference, Segment, commit, read_manifest
 from repconc.indexes.segment import SegmentReader, SegmentWriter, write_removed
+from repconc.packages import Progress
 from repconc.records import Document
 
 Batches: TypeAlias = Iterable[tuple[Sequence[Document], np.ndarray]]
@@ -79,7 +79,7 @@ def build(
             lists=count,
             probes=min(count, max(64, count // 16)),  # `tune` knows better
             files={
-                "codec": _write(folder / "000001.codec", np.frombuffer(_codec_bytes(coding, scoring), np.uint8)),
+                "codec": _write(folder / "000001.codec", np.frombuffer(to_bytes(coding, scoring), np.uint8)),
                 "centroids": _write(folder / "000001.centroids", centroids.astype("<f2")),
             },
             segments=(writer.finish(owners, count),),
@@ -208,11 +208,6 @@ def documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.nd
         part = positions[start : start + DOCUMENTS_AT_A_TIME]
         documents = [segment.documents.get(number) for number in segment.numbers.take(part).tolist()]
         yield documents, segment.codes_at(part), np.searchsorted(segment.offsets, part, side="right") - 1
-
-
-def _codec_bytes(coding: Codec, scoring: Codec) -> bytes:
-    rotation = {} if scoring.rotation is None else {"rotation": scoring.rotation}
-    return save({"coding": coding.codebooks, "scoring": scoring.codebooks} | rotation)
 
 
 def _write(path: Path, array: np.ndarray) -> FileEntry:

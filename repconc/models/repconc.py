@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
-from safetensors.numpy import load_file, save_file
 
-from repconc.codec import Codec
+from repconc.codec import Codec, from_bytes, to_bytes
 from repconc.errors import RepconcError, first_line, import_extra
 from repconc.files import atomic_directory, read_model, sha256_of, write_model
 from repconc.models.card import model_card
@@ -51,12 +49,7 @@ class RepconcModel:
         path = folder / QUANTIZER
         if not path.exists() or sha256_of(path) != manifest.quantizer_sha256:
             raise RepconcError(f"{path} is missing or damaged; get the model again.")
-        try:
-            arrays = load_file(path)
-            coding, scoring = (Codec(arrays[name], manifest.dimension) for name in ("coding", "scoring"))
-        except (safetensors.SafetensorError, KeyError, ValueError) as error:
-            raise RepconcError(f"{path} does not hold two codebooks: {first_line(error)}") from error
-        return cls(encoder, coding, scoring, manifest)
+        return cls(encoder, *from_bytes(path.read_bytes(), manifest.dimension, path), manifest)
 
     @property
     def is_compressed(self) -> bool:
@@ -105,7 +98,7 @@ def save_model(
         model.text.save(str(partial), create_model_card=False)
         checksum = None
         if coding is not None and scoring is not None:
-            save_file({"coding": coding.codebooks, "scoring": scoring.codebooks}, partial / QUANTIZER)
+            (partial / QUANTIZER).write_bytes(to_bytes(coding, scoring))
             checksum = sha256_of(partial / QUANTIZER)
         unsigned = ModelManifest(
             dimension=model.dimension,
