@@ -4,7 +4,8 @@
 
 #include <immintrin.h>
 
-#include "scan.hpp"
+#include "portable.hpp"
+#include "tables.hpp"
 
 namespace repconc {
 namespace {
@@ -43,9 +44,7 @@ inline bool any_above(const Sums& sums, __m256i least) {
     return !_mm256_testz_si256(_mm256_or_si256(even, odd), _mm256_set1_epi8(-1));
 }
 
-}  // namespace
-
-std::uint64_t block_sums_avx2(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
+std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
                               std::uint16_t threshold, std::uint16_t* sums) {
     if (rows < kBlock) return block_sums_portable(codes, M, rows, tables, threshold, sums);
     Sums first{_mm256_setzero_si256(), _mm256_setzero_si256()}, second = first;
@@ -62,14 +61,14 @@ std::uint64_t block_sums_avx2(const std::uint8_t* codes, std::size_t M, std::siz
     return above;
 }
 
-void from_halves_avx2(const std::uint16_t* halves, std::size_t dimension, float* floats) {
+void from_halves(const std::uint16_t* halves, std::size_t dimension, float* floats) {
     std::size_t i = 0;
     for (; i + 8 <= dimension; i += 8)
         _mm256_storeu_ps(floats + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + i))));
     from_halves_portable(halves + i, dimension - i, floats + i);
 }
 
-float product_avx2(const float* left, const float* right, std::size_t dimension) {
+float product(const float* left, const float* right, std::size_t dimension) {
     __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
     std::size_t i = 0;
     for (; i + 32 <= dimension; i += 32)
@@ -82,5 +81,27 @@ float product_avx2(const float* left, const float* right, std::size_t dimension)
     for (const float lane : lanes) total += lane;
     return total;
 }
+
+std::int32_t level_product(const std::int8_t* centroid, const std::int16_t* query, std::size_t width) {
+    __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (std::size_t i = 0; i < width; i += 32)
+        for (std::size_t part = 0; part < 2; ++part) {
+            const auto* bytes = reinterpret_cast<const __m128i*>(centroid + i + 16 * part);
+            const auto* words = reinterpret_cast<const __m256i*>(query + i + 16 * part);
+            const __m256i pairs = _mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128(bytes)), _mm256_loadu_si256(words));
+            sums[part] = _mm256_add_epi32(sums[part], pairs);
+        }
+    alignas(32) std::int32_t lanes[8];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), _mm256_add_epi32(sums[0], sums[1]));
+    std::int32_t total = 0;
+    for (const std::int32_t lane : lanes) total += lane;
+    return total;
+}
+
+}  // namespace
+
+const Instructions kAvx2 = {
+    "avx2", make_tables, round_tables, block_sums, group_of_blocks<block_sums>, level_product, from_halves, product,
+};
 
 }  // namespace repconc

@@ -2,15 +2,16 @@
 
 #include <immintrin.h>
 
-#include "scan.hpp"
+#include "portable.hpp"
+#include "tables.hpp"
 
 namespace repconc {
 namespace {
+
 // The forms with a mask do not start from undefined registers, of which some compilers warn.
 constexpr __mmask16 kAll = 0xffff;
-}  // namespace
 
-void from_halves_avx512vbmi(const std::uint16_t* halves, std::size_t dimension, float* floats) {
+void from_halves(const std::uint16_t* halves, std::size_t dimension, float* floats) {
     std::size_t i = 0;
     for (; i + 16 <= dimension; i += 16)
         _mm512_storeu_ps(floats + i,
@@ -18,7 +19,7 @@ void from_halves_avx512vbmi(const std::uint16_t* halves, std::size_t dimension, 
     from_halves_portable(halves + i, dimension - i, floats + i);
 }
 
-float product_avx512vbmi(const float* left, const float* right, std::size_t dimension) {
+float product(const float* left, const float* right, std::size_t dimension) {
     __m512 sums[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
     std::size_t i = 0;
     for (; i + 64 <= dimension; i += 64)
@@ -32,7 +33,21 @@ float product_avx512vbmi(const float* left, const float* right, std::size_t dime
     return total;
 }
 
-namespace {
+std::int32_t level_product(const std::int8_t* centroid, const std::int16_t* query, std::size_t width) {
+    __m512i sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+    for (std::size_t i = 0; i < width; i += 64)
+        for (std::size_t part = 0; part < 2; ++part) {
+            const auto* bytes = reinterpret_cast<const __m256i*>(centroid + i + 32 * part);
+            const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256(bytes));
+            const __m512i pairs = _mm512_madd_epi16(wide, _mm512_loadu_si512(query + i + 32 * part));
+            sums[part] = _mm512_add_epi32(sums[part], pairs);
+        }
+    alignas(64) std::int32_t lanes[16];
+    _mm512_store_si512(lanes, _mm512_add_epi32(sums[0], sums[1]));
+    std::int32_t total = 0;
+    for (const std::int32_t lane : lanes) total += lane;
+    return total;
+}
 
 // The entries of a table for 64 codes.
 inline __m512i look_up(__m512i code, const __m512i (&table)[4]) {
@@ -67,9 +82,7 @@ struct Sums {
     }
 };
 
-}  // namespace
-
-std::uint64_t block_sums_avx512vbmi(const std::uint8_t* codes, std::size_t M, std::size_t rows,
+std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows,
                                     const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums) {
     const __mmask64 valid = rows == kBlock ? ~__mmask64{0} : (__mmask64{1} << rows) - 1;
     Sums totals;
@@ -81,7 +94,7 @@ std::uint64_t block_sums_avx512vbmi(const std::uint8_t* codes, std::size_t M, st
     return totals.above(threshold, valid, sums);
 }
 
-void group_sums_avx512vbmi(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
+void group_sums(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
                            std::uint64_t* above, std::uint16_t* sums) {
     Sums totals[kGroup];
     for (std::size_t m = 0; m < M; ++m, codes += kBlock, tables += 256) {
@@ -93,5 +106,11 @@ void group_sums_avx512vbmi(const std::uint8_t* codes, std::size_t M, const std::
     for (std::size_t block = 0; block < kGroup; ++block)
         above[block] = totals[block].above(threshold, ~__mmask64{0}, sums + block * kBlock);
 }
+
+}  // namespace
+
+const Instructions kAvx512Vbmi = {
+    "avx512vbmi", make_tables, round_tables, block_sums, group_sums, level_product, from_halves, product,
+};
 
 }  // namespace repconc

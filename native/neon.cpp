@@ -3,7 +3,8 @@
 
 #include <arm_neon.h>
 
-#include "scan.hpp"
+#include "portable.hpp"
+#include "tables.hpp"
 
 namespace repconc {
 namespace {
@@ -17,9 +18,7 @@ inline uint8x16_t look_up(uint8x16_t code, const std::uint8_t* table) {
     return entry;
 }
 
-}  // namespace
-
-std::uint64_t block_sums_neon(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
+std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
                               std::uint16_t threshold, std::uint16_t* sums) {
     if (rows < kBlock) return block_sums_portable(codes, M, rows, tables, threshold, sums);
     uint16x8_t totals[8];
@@ -40,5 +39,12 @@ std::uint64_t block_sums_neon(const std::uint8_t* codes, std::size_t M, std::siz
     }
     return above;
 }
+
+}  // namespace
+
+const Instructions kNeon = {
+    "neon", make_tables, round_tables, block_sums, group_of_blocks<block_sums>,
+    level_product_portable, from_halves_portable, product_portable,
+};
 
 }  // namespace repconc

@@ -1,8 +1,10 @@
 // For any machine: plain loops, which compilers unroll.
 
-#include "scan.hpp"
+#include "portable.hpp"
 
 #include <bit>
+
+#include "tables.hpp"
 
 namespace repconc {
 namespace {
@@ -30,24 +32,35 @@ float product_portable(const float* left, const float* right, std::size_t dimens
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
+std::int32_t level_product_portable(const std::int8_t* centroid, const std::int16_t* query, std::size_t width) {
+    std::int32_t total = 0;
+    for (std::size_t i = 0; i < width; ++i) total += std::int32_t{centroid[i]} * query[i];
+    return total;
+}
+
 std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std::size_t rows,
                                   const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums) {
     constexpr std::size_t kTogether = 8;  // sums that stay in registers
-    std::size_t row = 0;
-    for (; row + kTogether <= rows; row += kTogether) {
+    const std::size_t whole = rows - rows % kTogether;
+    for (std::size_t row = 0; row < whole; row += kTogether) {
         std::uint32_t totals[kTogether] = {};
         for (std::size_t m = 0; m < M; ++m)
             for (std::size_t i = 0; i < kTogether; ++i) totals[i] += tables[m * 256 + codes[m * rows + row + i]];
         for (std::size_t i = 0; i < kTogether; ++i) sums[row + i] = static_cast<std::uint16_t>(totals[i]);
     }
-    for (; row < rows; ++row) {
+    for (std::size_t row = whole; row < rows; ++row) {
         std::uint32_t total = 0;
         for (std::size_t m = 0; m < M; ++m) total += tables[m * 256 + codes[m * rows + row]];
         sums[row] = static_cast<std::uint16_t>(total);
     }
     std::uint64_t above = 0;
-    for (row = 0; row < rows; ++row) above |= static_cast<std::uint64_t>(sums[row] >= threshold) << row;
+    for (std::size_t row = 0; row < rows; ++row) above |= static_cast<std::uint64_t>(sums[row] >= threshold) << row;
     return above;
 }
+
+const Instructions kPortable = {
+    "portable", make_tables, round_tables, block_sums_portable, group_of_blocks<block_sums_portable>,
+    level_product_portable, from_halves_portable, product_portable,
+};
 
 }  // namespace repconc

@@ -8,12 +8,14 @@ Sizes: N vectors, B queries, D dimensions, M blocks of d dimensions, K codewords
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import safetensors
 from safetensors.numpy import load, save
 
 from repconc.errors import RepconcError, first_line
+from repconc.kernel import kernel
 
 VECTORS_AT_A_TIME = 4096
 
@@ -41,6 +43,11 @@ class Codec:
     def blocks(self) -> int:
         """M, which is also the bytes of a code."""
         return int(self.codebooks.shape[0])
+
+    @property
+    def codewords(self) -> int:
+        """K"""
+        return int(self.codebooks.shape[1])
 
     @property
     def padding(self) -> int:
@@ -82,10 +89,21 @@ class Codec:
     def tables_of(self, blocks: np.ndarray) -> np.ndarray:
         """[B, M, d] -> [B, M, K]: the same for queries that were transformed already.
 
-        Each is a product of a matrix and a vector, so that a query has the same tables alone and in a batch.
+        Products are added up dimension after dimension, so that tables have the same bits alone and in a batch, with
+        and without the native kernel.
         """
+        if (native := kernel()) is not None:
+            return np.asarray(native.tables(self._by_dimension, np.ascontiguousarray(blocks))[..., : self.codewords])
+        tables = np.zeros((len(blocks), self.blocks, self.codewords), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
-            return np.asarray(np.matmul(self.codebooks, blocks[..., None])[..., 0])
+            for i in range(blocks.shape[2]):
+                tables += blocks[:, :, i, None] * self._by_dimension[:, i]
+        return tables
+
+    @cached_property
+    def _by_dimension(self) -> np.ndarray:
+        """The codebooks as tables read them: [M, d, K]"""
+        return np.ascontiguousarray(self.codebooks.transpose(0, 2, 1))
 
     def _half_norms(self) -> np.ndarray:
         return np.asarray((self.codebooks**2).sum(axis=2) / 2)  # [M, K]

@@ -102,9 +102,12 @@ class CheckedFile:
         if self._all_seen:
             return
         filled = stops > starts
+        firsts, lasts = starts[filled] // BLOCK, (stops[filled] - 1) // BLOCK
+        if (self._seen[firsts] & self._seen[lasts] & (lasts - firsts < 2)).all():
+            return  # as almost always: short ranges that were seen before
         edges = np.zeros(len(self._seen) + 1, np.int64)
-        np.add.at(edges, starts[filled] // BLOCK, 1)
-        np.add.at(edges, (stops[filled] - 1) // BLOCK + 1, -1)
+        np.add.at(edges, firsts, 1)
+        np.add.at(edges, lasts + 1, -1)
         for block in np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~self._seen).tolist():
             if zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK].data) != self._sums[block]:
                 raise RepconcError(f"{self.path} is damaged near byte {block * BLOCK}: {MEND}")

@@ -54,9 +54,8 @@ class DocumentReader:
         stops = self._ends.take(numbers)
         starts = np.where(numbers > 0, self._ends.take(np.maximum(numbers - 1, 0)), 0)
         self._ids.touch(starts, stops)
-        content = self._ids.untouched()
-        pairs = zip(starts.tolist(), stops.tolist(), strict=True)
-        return [content[start:stop].tobytes().decode() for start, stop in pairs]
+        content = self._ids.untouched().data
+        return [str(content[start:stop], "utf-8") for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
     def hashes(self) -> tuple[np.ndarray, np.ndarray]:
         """The hashes of all ids in ascending order, and whose they are."""

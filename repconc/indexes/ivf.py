@@ -4,8 +4,8 @@ The walk of a query: order the lists by inner product -> read the codes of the b
 look-up table -> exact top k -> ids and documents. Results come in the one order of records.py.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,14 +15,16 @@ from repconc.codec import from_bytes
 from repconc.errors import RepconcError
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
-from repconc.indexes.lists import best_lists, list_scores
+from repconc.indexes.lists import Lists
 from repconc.indexes.manifest import read_manifest
 from repconc.indexes.segment import SegmentReader
-from repconc.indexes.top import best_places
-from repconc.records import Document, Hit, Hits, in_order
+from repconc.records import Document, Hit, Hits
 
 OPENINGS = 20
 """How often opening is tried while a writer replaces files."""
+
+QUERIES_AT_A_TIME = 64
+"""Their tables are in memory together, and codes that several of them read are read once."""
 
 
 class Place(NamedTuple):
@@ -30,6 +32,24 @@ class Place(NamedTuple):
 
     segment: SegmentReader
     number: int
+
+
+class Ask(NamedTuple):
+    """What is asked of a search beside its queries."""
+
+    k: int
+    probes: int
+    tree: Filter | None
+    threads: int
+    documents: bool
+
+
+class Part(NamedTuple):
+    """What was found in a segment."""
+
+    segment: SegmentReader
+    positions: np.ndarray
+    scores: np.ndarray
 
 
 class Index:
@@ -57,6 +77,7 @@ class Index:
         width = self.scoring.codebooks.shape[0] * self.scoring.codebooks.shape[2]
         centroids = CheckedArray(self.folder, manifest.files["centroids"], "<f2", width)
         self.centroids = centroids.all()  # [L, D]
+        self.lists = Lists(self.centroids)
         self._shared = [self._codec_file, centroids.file]
         self.segments = [
             SegmentReader(self.folder, segment, manifest.bytes, manifest.lists) for segment in manifest.segments
@@ -110,23 +131,12 @@ class Index:
         tree = None if filter is None else self._parsed(filter)
         chosen = min(probes or self.manifest.probes, self.manifest.lists)
 
-        # One at a time: a rotated batch rounds differently, and a query must find the same alone and in a batch.
-        M, _, d = self.scoring.codebooks.shape
-        blocks = np.empty((len(vectors), M, d), np.float32)
-        for block, vector in zip(blocks, vectors, strict=True):
-            block[:] = self.scoring.transform(vector)[0]
-        scores = list_scores(self.centroids, blocks.reshape(len(vectors), -1))
-
-        def one(query: np.ndarray, lists: np.ndarray) -> Hits:
-            found = self._search(query, lists, k, chosen, tree)
-            if not documents:
-                return list(found)
-            return [hit._replace(document=place.segment.documents.get(place.number)) for hit, place in found.items()]
-
-        if not threads or threads == 1 or len(vectors) == 1:
-            return list(map(one, blocks, scores))
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(one, blocks, scores))
+        found: list[Hits] = []
+        for start in range(0, len(vectors), QUERIES_AT_A_TIME):
+            # One at a time: a rotated batch rounds differently, and a query must find the same alone and in a batch.
+            blocks = np.concatenate([self.scoring.transform(one) for one in vectors[start : start + QUERIES_AT_A_TIME]])
+            found += self._search(blocks, Ask(k, chosen, tree, threads or 1, documents))
+        return found
 
     def __contains__(self, id: str) -> bool:
         return self.find(id) is not None
@@ -158,34 +168,40 @@ class Index:
         """The metadata fields that filters can name."""
         return {name for segment in self.segments for name in segment.documents.columns}
 
-    def _search(
-        self, query: np.ndarray, list_scores: np.ndarray, k: int, probes: int, tree: Filter | None
-    ) -> dict[Hit, Place]:
-        """The best k, where they lie; of more lists than `probes`, where these hold fewer than k that pass.
-
-        query: [M, d], transformed; list_scores: [L].
-        """
-        tables = self.scoring.tables_of(query)
+    def _search(self, blocks: np.ndarray, ask: Ask) -> list[Hits]:
+        """blocks: [B, M, d], transformed queries."""
+        tables = self.scoring.tables_of(blocks)
         if not np.isfinite(tables).all():
             raise RepconcError("A query vector holds values too large to multiply.")
-        owners, positions, scores = (np.empty(0, kind) for kind in (np.int64, np.int64, np.float32))
-        read = 0
-        while read < self.manifest.lists and (read < probes or len(scores) < k):
-            wanted = min(max(probes, 4 * read), self.manifest.lists)
-            lists = best_lists(list_scores, wanted)[read:]
+        found: list[list[Part]] = [[] for _ in blocks]
+        waiting, read = np.arange(len(blocks)), 0
+        while len(waiting) and read < self.manifest.lists:
+            wanted = min(max(ask.probes, 4 * read), self.manifest.lists)
+            lists = self.lists.best(blocks[waiting].reshape(len(waiting), -1), wanted)[:, read:]
             read = wanted
-            for number, segment in enumerate(self.segments):
-                places, values = segment.search(tables, lists, k, tree)
-                owners = np.concatenate([owners, np.full(len(places), number)])
-                positions, scores = np.concatenate([positions, places]), np.concatenate([scores, values])
-        kept, scores = best_places(np.arange(len(scores)), scores, k)
-        where = {}
-        for number, segment in enumerate(self.segments):
-            own = owners[kept] == number
-            numbers = segment.numbers.take(positions[kept][own])
-            found = zip(segment.documents.ids_of(numbers), numbers.tolist(), scores[own].tolist(), strict=True)
-            where.update({Hit(id, value): Place(segment, document) for id, document, value in found})
-        return {hit: where[hit] for hit in in_order(where)[:k]}
+            for segment in self.segments:
+                parts = segment.search(tables[waiting], lists, ask.k, ask.tree, ask.threads)
+                for query, (positions, scores) in zip(waiting.tolist(), parts, strict=True):
+                    found[query].append(Part(segment, positions, scores))
+            waiting = np.array([n for n in waiting.tolist() if sum(len(part.scores) for part in found[n]) < ask.k], int)
+        return [self._hits(parts, ask) for parts in found]
+
+    def _hits(self, parts: list[Part], ask: Ask) -> Hits:
+        """The best k of what was found in all segments and rounds."""
+        scores = np.concatenate([part.scores for part in parts]) if parts else np.empty(0, np.float32)
+        least = np.partition(scores, -ask.k)[-ask.k] if ask.k < len(scores) else -np.inf
+        rows: list[tuple[float, str, int, int]] = []
+        for owner, part in enumerate(parts):
+            kept = part.scores >= least
+            numbers = part.segment.numbers.take(part.positions[kept])
+            ids = part.segment.documents.ids_of(numbers)
+            rows += zip(part.scores[kept].tolist(), ids, repeat(owner), numbers.tolist())
+        rows.sort(reverse=True)  # by score, then by id: the one order of records.py
+        best = rows[: ask.k]
+        if not ask.documents:
+            return [Hit(id, score) for score, id, _, _ in best]
+        texts = (parts[owner].segment.documents.get(number) for _, _, owner, number in best)
+        return [Hit(id, score, document) for (score, id, _, _), document in zip(best, texts, strict=True)]
 
     def _checked(self, queries: np.ndarray) -> np.ndarray:
         vectors = np.atleast_2d(np.asarray(queries, dtype=np.float32))

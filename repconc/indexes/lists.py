@@ -7,12 +7,13 @@ Sizes: N documents, L lists, D dimensions (padded to whole blocks).
 """
 
 import math
+from functools import cached_property
 
 import numpy as np
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError
-from repconc.indexes.scan import kernel
+from repconc.kernel import kernel
 from repconc.packages import Progress
 
 VECTORS_AT_A_TIME = 4096
@@ -74,22 +75,29 @@ def _add_rows(sums: np.ndarray, owners: np.ndarray, rows: np.ndarray) -> None:
     sums[owners[order][firsts]] += np.add.reduceat(rows[order], firsts, axis=0)
 
 
-def list_scores(centroids: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """[B, L]: inner products. centroids: [L, D] float16, in memory as on disk; queries: [B, D]."""
-    if (native := kernel()) is not None:
-        return np.asarray(native.half_products(centroids.view(np.uint16), np.ascontiguousarray(queries)))
-    scores = np.empty((len(queries), len(centroids)), np.float32)
-    for start in range(0, len(centroids), VECTORS_AT_A_TIME):
-        part = centroids[start : start + VECTORS_AT_A_TIME].astype(np.float32)
-        for row, query in zip(scores, queries, strict=True):  # one by one: a query finds the same alone and in a batch
-            row[start : start + len(part)] = part @ query
-    return scores
+class Lists:
+    """The centroids as searches see them: [L, D] float16, in memory as on disk."""
 
+    def __init__(self, centroids: np.ndarray) -> None:
+        self._centroids = centroids
 
-def best_lists(scores: np.ndarray, count: int) -> np.ndarray:
-    """The `count` lists of the highest scores [L], descending; equal ones by number."""
-    if count < len(scores):  # sort no more than is wanted; of those that tie with the last, the lower numbers
-        candidates = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
-    else:
-        candidates = np.arange(len(scores))
-    return np.asarray(candidates[np.argsort(-scores[candidates], kind="stable")[:count]])
+    def best(self, queries: np.ndarray, count: int) -> np.ndarray:
+        """[B, count]: the lists of the highest inner products with each query, descending; equal ones by number.
+
+        queries: [B, D]. A query finds the same alone and in a batch.
+        """
+        if (native := kernel()) is not None:
+            halves = self._centroids.view(np.uint16)
+            return np.asarray(native.best_lists(halves, *self._levels, np.ascontiguousarray(queries), count))
+        scores = np.empty((len(queries), len(self._centroids)), np.float32)
+        for start in range(0, len(self._centroids), VECTORS_AT_A_TIME):
+            part = self._centroids[start : start + VECTORS_AT_A_TIME].astype(np.float32)
+            for row, query in zip(scores, queries, strict=True):  # one by one: products of a batch round differently
+                row[start : start + len(part)] = part @ query
+        return np.argsort(-scores, axis=1, kind="stable")[:, :count]
+
+    @cached_property
+    def _levels(self) -> tuple[np.ndarray, np.ndarray]:
+        """The centroids as bytes, which are read first, and how far off they are."""
+        levels: tuple[np.ndarray, np.ndarray] = kernel().levels(self._centroids.view(np.uint16))
+        return levels

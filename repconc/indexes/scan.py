@@ -3,18 +3,17 @@
 Where the kernel was not built, numpy does the same: the same documents and scores, to the bit, but slowly.
 """
 
-import warnings
-from functools import cache
-from importlib import import_module
-from typing import Any
-
 import numpy as np
 
 from repconc.indexes.blocks import scores_of
 from repconc.indexes.top import best_places
+from repconc.kernel import kernel
 
 WIDEST = 257
 """Bytes of a code that the kernel can sum in 16 bits."""
+
+Found = list[tuple[np.ndarray, np.ndarray]]
+"""Positions and scores, for each query."""
 
 
 def scan(
@@ -24,29 +23,26 @@ def scan(
     stops: np.ndarray,
     k: int,
     allowed: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and scores of the k best documents of some lists, and of all that tie with the k-th; in no order.
+    threads: int = 1,
+) -> Found:
+    """Of each query the k best documents of its lists, and all that tie with the k-th; in no order.
 
-    content: the bytes of all lists (blocks.py); tables: [M, K] float32; starts, stops: positions of the lists;
-    allowed: a bitmap by position, or None. A score is the float32 sum of table entries for m = 0 .. M - 1.
+    content: the bytes of all lists (blocks.py); tables: [B, M, K] float32; starts, stops: [B, P], the positions of its
+    lists, none twice, the most promising first; allowed: a bitmap by position, or None. A score is the float32 sum of
+    table entries for m = 0 .. M - 1.
     """
     native = kernel()
-    if native is None or len(tables) > WIDEST:
-        return _plain(content, tables, starts, stops, k, allowed)
-    missing = 256 - tables.shape[1]
-    whole = np.ascontiguousarray(tables if not missing else np.pad(tables, ((0, 0), (0, missing)), mode="edge"))
-    found: tuple[np.ndarray, np.ndarray] = native.scan(content, whole, starts, stops, k, allowed)
-    return found
+    if native is None or tables.shape[1] > WIDEST:
+        rows = zip(tables, starts, stops, strict=True)
+        return [_plain(content, own, first, last, k, allowed) for own, first, last in rows]
+    ends, positions, scores = native.scan(content, _whole(tables), starts, stops, k, allowed, threads)
+    return list(zip(np.split(positions, ends[:-1]), np.split(scores, ends[:-1]), strict=True))
 
 
-@cache
-def kernel() -> Any:
-    """The compiled module, or None; says so once."""
-    try:
-        return import_module("repconc.indexes._kernel")
-    except ImportError:
-        warnings.warn("repconc was installed without its native scan: searches are slow, and exact.", stacklevel=2)
-        return None
+def _whole(tables: np.ndarray) -> np.ndarray:
+    """With 256 entries, as the kernel reads them."""
+    missing = 256 - tables.shape[2]
+    return np.ascontiguousarray(np.pad(tables, ((0, 0), (0, 0), (0, missing)), mode="edge") if missing else tables)
 
 
 def _plain(

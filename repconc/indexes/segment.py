@@ -19,7 +19,7 @@ from repconc.indexes.document_writer import DocumentWriter
 from repconc.indexes.documents import DocumentReader
 from repconc.indexes.filters import Filter, condition_of
 from repconc.indexes.manifest import Segment
-from repconc.indexes.scan import scan
+from repconc.indexes.scan import Found, scan
 from repconc.records import Document
 
 FILTERS_IN_MEMORY = 16
@@ -100,14 +100,12 @@ class SegmentReader:
         files = [self.codes, self._offsets.file, self.numbers.file, *self.documents.files()]
         return files + ([self._removed] if self._removed else [])
 
-    def search(
-        self, tables: np.ndarray, lists: np.ndarray, k: int, tree: Filter | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and scores of the best documents of some lists that are not removed and pass a filter."""
+    def search(self, tables: np.ndarray, lists: np.ndarray, k: int, tree: Filter | None, threads: int) -> Found:
+        """The best documents of some lists that are not removed and pass a filter. tables: [B, M, K]; lists: [B, P]"""
         starts, stops = self.offsets[lists], self.offsets[lists + 1]
         self.codes.touch(starts * self._blocks, stops * self._blocks)
         allowed = None if tree is None and self._removed is None else self._allowed(tree)
-        return scan(self.codes.untouched(), tables, starts, stops, k, allowed)
+        return scan(self.codes.untouched(), tables, starts, stops, k, allowed, threads)
 
     def codes_at(self, positions: np.ndarray) -> np.ndarray:
         """[n, M]"""

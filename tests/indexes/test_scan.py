@@ -4,16 +4,19 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repconc.indexes import scan as module
+from repconc.codec import Codec
 from repconc.indexes.blocks import codes_at, to_blocks
 from repconc.indexes.scan import scan
+from repconc.kernel import kernel
 
+LISTS = str(Path(__file__).with_name("test_lists.py"))
 TABLES = ["normal", "all equal", "one outlier", "tiny", "huge range", "negative"]
 
 
@@ -36,37 +39,41 @@ def make_tables(kind: str, M: int, K: int, random: np.random.Generator) -> np.nd
 @given(
     M=st.one_of(st.integers(1, 100), st.sampled_from([256, 257, 258])),
     K=st.integers(1, 256),
-    sizes=st.lists(st.integers(0, 200), min_size=1, max_size=6),
+    sizes=st.lists(st.one_of(st.integers(0, 200), st.just(4500)), min_size=1, max_size=6),
     k=st.integers(1, 300),
-    kind=st.sampled_from(TABLES),
+    kinds=st.lists(st.sampled_from(TABLES), min_size=1, max_size=3),
     few=st.booleans(),
     share=st.sampled_from([None, 0.0, 0.01, 0.5, 1.0]),
+    threads=st.integers(1, 3),
     seed=st.integers(0, 99),
 )
-def test_it_gives_the_plain_result(M, K, sizes, k, kind, few, share, seed):
-    """few: codes from two values only, so that many tie; share: of the documents that a bitmap lets pass."""
+def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, seed):
+    """kinds: of the tables of each query; few: codes from two values only, so that many tie; share: of the documents
+    that a bitmap lets pass."""
     random = np.random.default_rng(seed)
-    tables = make_tables(kind, M, K, random)
+    tables = np.stack([make_tables(kind, M, K, random) for kind in kinds])
     lists = [random.integers(0, min(K, 2) if few else K, (n, M)).astype(np.uint8) for n in sizes]
     offsets = np.cumsum([0, *sizes])
-    chosen = random.permutation(len(sizes))[: random.integers(1, len(sizes) + 1)]
+    probes = random.integers(1, len(sizes) + 1)
+    chosen = np.stack([random.permutation(len(sizes))[:probes] for _ in kinds])
     passing = np.ones(offsets[-1], bool) if share is None else random.random(offsets[-1]) < share
     allowed = None if share is None else np.packbits(passing, bitorder="little")
     content = np.concatenate([to_blocks(part) for part in lists])
-    positions, scores = scan(content, tables, offsets[chosen], offsets[chosen + 1], k, allowed)
+    found = scan(content, tables, offsets[chosen], offsets[chosen + 1], k, allowed, threads)
 
-    codes, totals = np.concatenate(lists), np.zeros(offsets[-1], np.float32)
-    for m in range(M):
-        totals += tables[m][codes[:, m]]
-    there = np.zeros(offsets[-1], bool)
-    for number in chosen:
-        there[offsets[number] : offsets[number + 1]] = True
-    expected = np.flatnonzero(there & passing)
-    if k < len(expected):
-        expected = expected[totals[expected] >= np.sort(totals[expected])[-k]]
-    order = np.argsort(positions)
-    assert np.array_equal(positions[order], expected)
-    assert np.array_equal(scores[order], totals[expected])
+    codes = np.concatenate(lists)
+    for (positions, scores), own, probed in zip(found, tables, chosen, strict=True):
+        totals, there = np.zeros(offsets[-1], np.float32), np.zeros(offsets[-1], bool)
+        for m in range(M):
+            totals += own[m][codes[:, m]]
+        for number in probed:
+            there[offsets[number] : offsets[number + 1]] = True
+        expected = np.flatnonzero(there & passing)
+        if k < len(expected):
+            expected = expected[totals[expected] >= np.sort(totals[expected])[-k]]
+        order = np.argsort(positions)
+        assert np.array_equal(positions[order], expected)
+        assert np.array_equal(scores[order], totals[expected])
 
 
 @given(sizes=st.lists(st.integers(0, 150), min_size=1, max_size=4), M=st.integers(1, 9), seed=st.integers(0, 9))
@@ -79,44 +86,61 @@ def test_codes_come_back_from_blocks(sizes, M, seed):
 
 
 def test_without_the_kernel_numpy_does_it_and_says_so_once(monkeypatch):
-    monkeypatch.setitem(sys.modules, "repconc.indexes._kernel", None)
-    module.kernel.cache_clear()
+    monkeypatch.setitem(sys.modules, "repconc._kernel", None)
+    kernel.cache_clear()
     try:
         with pytest.warns(UserWarning, match="without its native scan"):
             test_it_gives_the_plain_result()
     finally:
-        module.kernel.cache_clear()
+        kernel.cache_clear()
 
 
 @pytest.mark.skipif(not shutil.which("c++"), reason="no compiler")
 def test_where_there_is_a_compiler_the_kernel_was_built():
     """A failed build is no error of the installation, so that a broken kernel would go unseen."""
-    assert module.kernel() is not None
+    assert kernel() is not None
 
 
-native = pytest.mark.skipif(module.kernel() is None, reason="the kernel was not built")
+@settings(deadline=None)
+@given(M=st.integers(1, 20), K=st.integers(1, 256), d=st.integers(1, 20), B=st.integers(1, 3), seed=st.integers(0, 9))
+def test_tables_have_the_same_bits_with_and_without_the_kernel(M, K, d, B, seed):
+    random = np.random.default_rng(seed)
+    codec = Codec(random.normal(size=(M, K, d)).astype(np.float32), M * d)
+    queries = random.normal(size=(B, M * d)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("repconc.codec.kernel", lambda: None)
+        plain = codec.tables(queries)
+    assert np.array_equal(codec.tables(queries), plain)
+    np.testing.assert_allclose(plain, np.einsum("mkd,bmd->bmk", codec.codebooks, codec.transform(queries)), atol=1e-4)
+
+
+native = pytest.mark.skipif(kernel() is None, reason="the kernel was not built")
 
 
 @native
 @pytest.mark.parametrize("path", ["portable", "avx2", "avx512vbmi", "neon", "nonsense"])
 def test_a_path_can_be_forced(path):
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"{__file__}::test_it_gives_the_plain_result",
-    ]
-    code = "from repconc.indexes.scan import kernel; print(kernel().path())"
+    code = "from repconc.kernel import kernel; print(kernel().path())"
     environment = os.environ | {"REPCONC_KERNEL": path}
     asked = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     if asked.returncode:
         assert f"REPCONC_KERNEL asks for '{path}'" in asked.stderr
         return
     assert asked.stdout.strip() == path
-    subprocess.run(command, env=environment, check=True, capture_output=True)
+    run_tests(environment, "-k", "plain_result or same_bits or highest", __file__, LISTS)
+
+
+@native
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["portable", "avx2"])
+def test_an_index_is_the_same_on_every_path(path):
+    run_tests(os.environ | {"REPCONC_KERNEL": path}, str(Path(__file__).parent))
+
+
+def run_tests(environment: dict[str, str], *arguments: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 @native
@@ -127,13 +151,15 @@ def test_a_path_can_be_forced(path):
         {"content": np.zeros((2, 6), np.uint8)},
         {"content": np.zeros(12, np.int8)},
         {"content": np.zeros(24, np.uint8)[::2]},
-        {"tables": np.zeros((3, 256), np.float64)},
-        {"tables": np.zeros((0, 256), np.float32)},
-        {"tables": np.full((3, 256), np.nan, np.float32)},
-        {"starts": np.array([1])},
-        {"starts": np.array([-1]), "stops": np.array([1])},
-        {"stops": np.array([5])},
-        {"stops": np.array([1, 2])},
+        {"tables": np.zeros((1, 3, 256), np.float64)},
+        {"tables": np.zeros((1, 0, 256), np.float32)},
+        {"tables": np.full((1, 3, 256), np.nan, np.float32)},
+        {"tables": np.zeros((1, 3, 255), np.float32)},
+        {"tables": np.zeros((2, 3, 256), np.float32)},
+        {"starts": np.array([[1]])},
+        {"starts": np.array([[-1]]), "stops": np.array([[1]])},
+        {"stops": np.array([[5]])},
+        {"stops": np.array([[1, 2]])},
         {"k": 0},
         {"k": -1},
         {"allowed": np.zeros(0, np.uint8)},
@@ -143,13 +169,35 @@ def test_a_path_can_be_forced(path):
 def test_malformed_arrays_are_refused(changes):
     good = {
         "content": np.zeros(12, np.uint8),
-        "tables": np.zeros((3, 256), np.float32),
-        "starts": np.array([0]),
-        "stops": np.array([4]),
+        "tables": np.zeros((1, 3, 256), np.float32),
+        "starts": np.array([[0]]),
+        "stops": np.array([[4]]),
         "k": 2,
         "allowed": None,
     }
-    assert len(module.kernel().scan(*good.values())[0]) == 4
-    bad = good | ({"stops": np.array([0])} if list(changes) == ["starts"] else {}) | changes
+    assert len(kernel().scan(*good.values())[1]) == 4
+    bad = good | ({"stops": np.array([[0]])} if list(changes) == ["starts"] else {}) | changes
     with pytest.raises((TypeError, ValueError)):
-        module.kernel().scan(*bad.values())
+        kernel().scan(*bad.values())
+
+
+LONG = """
+import signal, threading, numpy as np
+from repconc.indexes.scan import scan
+codes, tables = np.zeros(1 << 26, np.uint8), np.zeros((64, 1, 256), np.float32)
+starts, stops = np.zeros((64, 1), np.int64), np.full((64, 1), 1 << 26)
+allowed = np.zeros(1 << 23, np.uint8)
+threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+print("begins", flush=True)
+try:
+    for _ in range(1000):
+        scan(codes, tables, starts, stops, 1, allowed)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@native
+def test_a_long_search_can_be_interrupted():
+    done = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["begins", "stopped"], done.stderr

@@ -1,0 +1,70 @@
+// What a search does with many numbers at once, one file per instruction set; which one runs is chosen at run time.
+//
+// Codes of a list lie in blocks of 64 documents, byte m of all 64 side by side, so that one load brings 64 codes to look
+// up in table m. The last block of a list holds fewer; its rows are as long as it has documents, and nothing is padded.
+//
+//     block of r documents:   c[0][0..r-1]  c[1][0..r-1]  ...  c[M-1][0..r-1]
+//
+// Sizes: M bytes a code, K codewords and d dimensions a block of the codec, D dimensions.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace repconc {
+
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kGroup = 4;  // whole blocks that are scanned together, so that a table is loaded once for all of them
+constexpr std::size_t kWidest = 257;    // bytes of a code whose sum fits into 16 bits
+constexpr std::size_t kEntries = 256;   // of a table; where there are fewer codewords, the last one is repeated
+constexpr std::size_t kLevelRow = 64;   // rows of centroids as bytes are padded with zeros to a multiple of this
+
+struct Instructions {
+    const char* name;
+
+    // Look-up tables of a query [M, d]: tables[m][j] = sum over i of query[m][i] * codebooks[m][i][j], added up for
+    // i = 0 .. d - 1 without fused operations, so that they have the same bits on every machine.
+    void (*make_tables)(const float* codebooks, const float* query, std::size_t M, std::size_t d, std::size_t K,
+                        float* tables);
+
+    // Tables as bytes: entry = round((t - least of its table) / step), with one step for all tables. Gives how far apart
+    // two rounded sums must be for their exact order to be certain; NaN where a table holds what is no finite number.
+    double (*round_tables)(const float* tables, std::size_t M, std::uint8_t* rounded);
+
+    // For each document of a block of `rows` <= 64: the sum over m of tables[m][code], M <= kWidest.
+    // Gives a bit for each document whose sum is at least `threshold`; sums of the others may be left unset.
+    std::uint64_t (*block_sums)(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
+                                std::uint16_t threshold, std::uint16_t* sums);
+
+    // The same for kGroup whole blocks that follow each other: a word of bits and 64 sums for each.
+    void (*group_sums)(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
+                       std::uint64_t* above, std::uint16_t* sums);
+
+    // The inner product of a centroid as bytes with a query as 16-bit numbers; both padded to `width`.
+    std::int32_t (*level_product)(const std::int8_t* centroid, const std::int16_t* query, std::size_t width);
+
+    // A row of half floats as floats, and the inner product of two rows of floats.
+    void (*from_halves)(const std::uint16_t* halves, std::size_t D, float* floats);
+    float (*product)(const float* left, const float* right, std::size_t D);
+};
+
+// The best that this machine has, or what the environment variable REPCONC_KERNEL asks for.
+const Instructions& instructions();
+
+extern const Instructions kPortable;
+#if defined(__x86_64__)
+extern const Instructions kAvx2, kAvx512Vbmi;
+#elif defined(__aarch64__)
+extern const Instructions kNeon;
+#endif
+
+// For instruction sets that gain nothing from a group: one block after the other.
+template <auto block_sums>
+void group_of_blocks(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
+                     std::uint64_t* above, std::uint16_t* sums) {
+    for (std::size_t block = 0; block < kGroup; ++block)
+        above[block] = block_sums(codes + block * kBlock * M, M, kBlock, tables, threshold, sums + block * kBlock);
+}
+
+}  // namespace repconc

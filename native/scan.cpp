@@ -1,0 +1,214 @@
+// Tables are rounded to bytes for the scan. The rounded sum of a document differs from its exact score by a known bound,
+// so that whatever could be among the best k is kept, and scored again with the float tables, for m = 0 .. M - 1.
+
+#include "scan.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "instructions.hpp"
+
+namespace repconc {
+namespace {
+
+constexpr auto kRows = static_cast<std::int64_t>(kBlock), kGroupRows = static_cast<std::int64_t>(kGroup * kBlock);
+constexpr std::int64_t kPiece = 4096;               // documents that are read once for all queries of a batch: they fit
+                                                    // into the second-level cache, beside the tables
+constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
+
+struct Candidate {
+    std::int64_t position;
+    std::uint16_t sum;
+};
+
+// The best of one query by rounded sums; from time to time all that cannot be among the best k any more is dropped.
+class Candidates {
+  public:
+    Candidates(std::size_t k, double margin) : k_(k), margin_(margin), limit_(std::max<std::size_t>(4 * k, 1024)) {}
+
+    std::uint16_t threshold() const { return threshold_; }
+
+    void add(std::int64_t position, std::uint16_t sum) {
+        kept_.push_back({position, sum});
+        if (kept_.size() >= limit_) compact();
+    }
+
+    void join(const Candidates& others) { kept_.insert(kept_.end(), others.kept_.begin(), others.kept_.end()); }
+
+    const std::vector<Candidate>& finish() {
+        compact();
+        return kept_;
+    }
+
+  private:
+    void compact() {
+        if (kept_.size() <= k_) return;
+        const auto kth = kept_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+        std::nth_element(kept_.begin(), kth, kept_.end(), [](auto& a, auto& b) { return a.sum > b.sum; });
+        const double least = std::ceil(kth->sum - margin_);
+        if (least > threshold_) threshold_ = static_cast<std::uint16_t>(least);
+        const std::uint16_t bound = threshold_;
+        kept_.erase(std::remove_if(kept_.begin(), kept_.end(), [bound](auto& one) { return one.sum < bound; }), kept_.end());
+        limit_ = std::max(limit_, 2 * kept_.size());  // ties beyond number: do not sort them again and again
+    }
+
+    std::size_t k_;
+    double margin_;
+    std::size_t limit_;
+    std::uint16_t threshold_ = 0;
+    std::vector<Candidate> kept_;
+};
+
+// 64 bits from any place of a bitmap; bits behind its end are zero.
+std::uint64_t bits_at(const std::uint8_t* bits, std::size_t size, std::int64_t place) {
+    const auto byte = static_cast<std::size_t>(place >> 3);
+    unsigned char window[9] = {};
+    if (byte < size) std::memcpy(window, bits + byte, std::min<std::size_t>(9, size - byte));
+    std::uint64_t low;
+    std::memcpy(&low, window, 8);
+    const int shift = static_cast<int>(place & 7);
+    return shift ? (low >> shift) | (static_cast<std::uint64_t>(window[8]) << (64 - shift)) : low;
+}
+
+// Documents start .. stop - 1, which begin with a block; `stop` may lie within the last block of a list only.
+void scan_piece(const Codes& codes, Range piece, const std::uint8_t* tables, Candidates& candidates) {
+    const Instructions& use = instructions();
+    std::uint16_t sums[kGroup * kBlock];
+    std::uint64_t above[kGroup];
+    const auto take = [&](std::uint64_t found, std::int64_t start, const std::uint16_t* values) {
+        if (found && codes.allowed) found &= bits_at(codes.allowed, codes.allowed_bytes, start);
+        for (; found; found &= found - 1) {
+            const int row = __builtin_ctzll(found);
+            if (values[row] >= candidates.threshold()) candidates.add(start + row, values[row]);
+        }
+    };
+    std::int64_t start = piece.start;
+    for (; start + kGroupRows <= piece.stop; start += kGroupRows) {
+        const std::uint8_t* here = codes.bytes + static_cast<std::size_t>(start) * codes.M;
+        use.group_sums(here, codes.M, tables, candidates.threshold(), above, sums);
+        for (std::size_t part = 0; part < kGroup; ++part)
+            take(above[part], start + static_cast<std::int64_t>(part * kBlock), sums + part * kBlock);
+    }
+    for (; start < piece.stop; start += kRows) {
+        const auto rows = static_cast<std::size_t>(std::min(kRows, piece.stop - start));
+        const std::uint8_t* here = codes.bytes + static_cast<std::size_t>(start) * codes.M;
+        take(use.block_sums(here, codes.M, rows, tables, candidates.threshold(), sums), start, sums);
+    }
+}
+
+// Exact scores of candidates. A candidate's block is found from its list: blocks begin anew at the start of each.
+Found score(const Codes& codes, const float* tables, std::vector<Range> lists, const std::vector<Candidate>& candidates,
+            std::size_t k) {
+    Found found;
+    std::sort(lists.begin(), lists.end(), [](auto& a, auto& b) { return a.start < b.start; });
+    for (const Candidate& one : candidates) {
+        auto list = std::upper_bound(lists.begin(), lists.end(), one.position,
+                                     [](std::int64_t place, auto& range) { return place < range.start; }) - 1;
+        while (list->stop <= one.position) --list;  // empty lists may begin at the same place
+        const std::int64_t first = list->start + (one.position - list->start) / kRows * kRows;  // of its block
+        const auto rows = static_cast<std::size_t>(std::min(kRows, list->stop - first));
+        const std::uint8_t* code = codes.bytes + static_cast<std::size_t>(first) * codes.M + (one.position - first);
+        float total = 0.0f;
+        for (std::size_t m = 0; m < codes.M; ++m) total += tables[m * kEntries + code[m * rows]];
+        found.positions.push_back(one.position);
+        found.scores.push_back(total);
+    }
+    if (found.scores.size() <= k) return found;
+    std::vector<float> sorted = found.scores;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k - 1), sorted.end(), std::greater<>());
+    const float kth = sorted[k - 1];
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < found.scores.size(); ++i)
+        if (found.scores[i] >= kth) found.positions[left] = found.positions[i], found.scores[left++] = found.scores[i];
+    found.positions.resize(left), found.scores.resize(left);
+    return found;
+}
+
+// A piece of a list, and the queries that read it: those of visits first .. last - 1.
+struct Visit {
+    Range list;
+    std::size_t query;
+    bool later;  // not the query's first list
+};
+
+struct Unit {
+    Range piece;
+    std::size_t first, last;
+};
+
+// Queries that read the same list read it together. Each query's first list comes before all others: what is found there
+// sets a threshold that most documents of the others do not reach.
+std::vector<Visit> visits_of(const std::vector<std::vector<Range>>& lists) {
+    std::vector<Visit> visits;
+    for (std::size_t query = 0; query < lists.size(); ++query)
+        for (std::size_t rank = 0; rank < lists[query].size(); ++rank)
+            if (lists[query][rank].start < lists[query][rank].stop) visits.push_back({lists[query][rank], query, rank > 0});
+    if (lists.size() > 1)
+        std::stable_sort(visits.begin(), visits.end(), [](auto& a, auto& b) {
+            return a.later != b.later ? b.later : a.list.start < b.list.start;
+        });
+    return visits;
+}
+
+std::vector<Unit> units_of(const std::vector<Visit>& visits) {
+    std::vector<Unit> units;
+    for (std::size_t first = 0, last; first < visits.size(); first = last) {
+        const Visit& visit = visits[first];
+        for (last = first + 1; last < visits.size(); ++last)
+            if (visits[last].list.start != visit.list.start || visits[last].later != visit.later) break;
+        for (std::int64_t start = visit.list.start; start < visit.list.stop; start += kPiece)
+            units.push_back({{start, std::min(start + kPiece, visit.list.stop)}, first, last});
+    }
+    return units;
+}
+
+}  // namespace
+
+std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists, std::size_t k,
+                        std::size_t threads, const std::function<bool()>& interrupted) {
+    const std::size_t size = codes.M * kEntries, count = lists.size();
+    std::unique_ptr<std::uint8_t[]> rounded(new std::uint8_t[count * size]);
+    std::vector<Candidates> fresh;
+    for (std::size_t query = 0; query < count; ++query) {
+        const double margin = instructions().round_tables(tables + query * size, codes.M, rounded.get() + query * size);
+        if (std::isnan(margin)) throw std::invalid_argument("A table holds NaN or an infinite value.");
+        fresh.emplace_back(k, margin);
+    }
+    const std::vector<Visit> visits = visits_of(lists);
+    const std::vector<Unit> units = units_of(visits);
+    threads = std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(1, units.size()));
+
+    std::vector<std::vector<Candidates>> found(threads, fresh);  // each thread keeps its own
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> stopped{false};
+    const auto work = [&](std::size_t thread) {
+        std::int64_t since = 0;
+        for (std::size_t number; !stopped && (number = next++) < units.size();) {
+            const Unit& unit = units[number];
+            for (std::size_t visit = unit.first; visit < unit.last; ++visit) {
+                const std::size_t query = visits[visit].query;
+                scan_piece(codes, unit.piece, rounded.get() + query * size, found[thread][query]);
+            }
+            since += (unit.piece.stop - unit.piece.start) * static_cast<std::int64_t>(unit.last - unit.first);
+            if (thread == 0 && since >= kBetweenQuestions) since = 0, stopped = stopped || interrupted();
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        for (std::size_t thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
+        work(0);
+    }
+    std::vector<Found> results(count);
+    for (std::size_t query = 0; query < count && !stopped; ++query) {
+        for (std::size_t thread = 1; thread < threads; ++thread) found[0][query].join(found[thread][query]);
+        results[query] = score(codes, tables + query * size, lists[query], found[0][query].finish(), k);
+    }
+    return results;
+}
+
+}  // namespace repconc
