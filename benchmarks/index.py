@@ -5,7 +5,6 @@ bytes) with three in ten of its bytes taken from another paragraph. Codebooks ha
 rival is faiss' IndexIVFPQ over the same codes, lists and probes, one thread.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from benchmarks.figures import Figure, interleaved, status
 from repconc import Document, Vectors, load_dataset
 from repconc.codec import Codec
 from repconc.data.catalogue import folder_of, get
+from repconc.files import cache_directory
 from repconc.indexes.faiss_export import to_faiss
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import Batches, add, build
@@ -37,11 +37,10 @@ AT_A_TIME = 1 << 17
 
 def run(quick: bool) -> Iterator[Figure]:
     count = QUICK_DOCUMENTS if quick else DOCUMENTS
-    with tempfile.TemporaryDirectory(dir=os.environ.get("REPCONC_CACHE")) as scratch:
+    real = real_codes()
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
         folder = Path(scratch) / "index"
-        real = _real_codes()
-        codec = _codec(BLOCKS)
-        yield from _build(folder, real, codec, count)
+        yield from _build(folder, real, _codec(BLOCKS), count)
         yield from _sizes(Index(folder), count, quick)
         opening, memory = _opening(folder)
         yield Figure("opening", opening, "s", goal="<= 1")
@@ -50,6 +49,24 @@ def run(quick: bool) -> Iterator[Figure]:
         yield Figure("memory over codes, 48 bytes", bytes_in_memory / (BLOCKS * count), "x", goal=goal)
         yield from _speed(Index(folder), real, quick)
         yield from _adding(folder, real)
+
+
+def kept_index(quick: bool) -> Index:
+    """The same index, built once and kept in the cache, for other suites."""
+    count = QUICK_DOCUMENTS if quick else DOCUMENTS
+    folder = cache_directory() / "benchmarks" / f"index-{count}"
+    if folder.exists():
+        return Index(folder)
+    folder.parent.mkdir(exist_ok=True)
+    codec = _codec(BLOCKS)
+    return build(folder, _batches(real_codes(), count), coding=codec, scoring=codec)
+
+
+def queries_of(index: Index, real: np.ndarray) -> np.ndarray:
+    random = np.random.default_rng(5)
+    chosen = real[random.permutation(len(real))[:QUERIES]]
+    noise = 0.02 * random.normal(size=(QUERIES, DIMENSION)).astype(np.float32)
+    return np.asarray(index.scoring.decode(chosen) + noise)
 
 
 def _build(folder: Path, real: np.ndarray, codec: Codec, count: int) -> Iterator[Figure]:
@@ -94,9 +111,7 @@ def _opening(folder: Path) -> tuple[float, int]:
 
 
 def _speed(index: Index, real: np.ndarray, quick: bool) -> Iterator[Figure]:
-    random = np.random.default_rng(5)
-    chosen = real[random.permutation(len(real))[:QUERIES]]
-    queries = index.scoring.decode(chosen) + 0.02 * random.normal(size=(QUERIES, DIMENSION)).astype(np.float32)
+    queries = queries_of(index, real)
     rival, _ = to_faiss(index)
     rival.nprobe = min(PROBES, index.manifest.lists)
     faiss.omp_set_num_threads(1)
@@ -142,7 +157,7 @@ def _batches(real: np.ndarray, count: int, prefix: str = "d") -> Batches:
         )
 
 
-def _real_codes() -> np.ndarray:
+def real_codes() -> np.ndarray:
     if not folder_of("hotpotqa").is_dir():
         get("hotpotqa")
     vectors = Vectors(vectors_of(load_dataset(folder_of("hotpotqa")), "minilm"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
-CODE = ("repconc", "benchmarks/*.py", "pyproject.toml", "constraints.txt")
+CODE = ("repconc", "native", "benchmarks/*.py", "CMakeLists.txt", "pyproject.toml", "constraints.txt")
 PACKAGES = ("numpy", "torch", "sentence-transformers", "transformers", "faiss-cpu", "bm25s", "ir-measures")
 
 

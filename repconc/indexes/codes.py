@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from repconc.codec import Codec, score
+from repconc.codec import Codec
 from repconc.errors import RepconcError
-from repconc.indexes.top import best
-from repconc.records import Hit
+from repconc.indexes.blocks import to_blocks
+from repconc.indexes.scan import scan
+from repconc.records import Hit, in_order
+
+QUERIES_AT_A_TIME = 64
 
 
 class CodeIndex:
@@ -18,7 +21,7 @@ class CodeIndex:
             raise RepconcError(f"There are {len(ids)} ids for {len(codes)} codes; each needs one.")
         self.ids = ids
         self.codec = codec
-        self._codes = np.asfortranarray(codes)  # [N, M]: a block's codes side by side, as the scan reads them
+        self._codes = to_blocks(np.asarray(codes))  # one list of all
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -30,11 +33,21 @@ class CodeIndex:
         return self._codes.nbytes + self.codec.codebooks.nbytes + (rotation.nbytes if rotation is not None else 0)
 
     def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
-        """The k best documents of each query. queries: [B, D]. The scan uses one thread, whatever is asked for."""
+        """The k best documents of each query. queries: [B, D]"""
         if k < 1:
             raise RepconcError(f"k is {k}; at least one result must be asked for.")
         queries = np.atleast_2d(np.asarray(queries, dtype=np.float32))
         if not np.isfinite(queries).all():
             raise RepconcError("A query vector holds NaN or an infinite value.")
-        # One query's tables at a time: the inner products of a batch round differently from those of a single query.
-        return [best(score(self.codec.tables(query)[0], self._codes), self.ids, k) for query in queries]
+        hits = []
+        for start in range(0, len(queries), QUERIES_AT_A_TIME):
+            # One at a time: a rotated batch rounds differently from a single query.
+            part = queries[start : start + QUERIES_AT_A_TIME]
+            tables = np.concatenate([self.codec.tables(query) for query in part])
+            if not np.isfinite(tables).all():
+                raise RepconcError("A query vector holds values too large to multiply.")
+            starts = np.zeros((len(part), 1), np.int64)
+            for places, scores in scan(self._codes, tables, starts, starts + len(self), k, threads=threads or 1):
+                found = zip(places.tolist(), scores.tolist(), strict=True)
+                hits.append(in_order(Hit(self.ids[place], score) for place, score in found)[:k])
+        return hits
