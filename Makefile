@@ -3,10 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint unit baselines clean
+.PHONY: help demo test test-all test-native lint unit baselines clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/installed ## train RepCONC on HotpotQA, beside OPQ and the uncompressed encoder, in one table (about 8 minutes)
 	@$(BIN)/repconc demo
@@ -15,6 +15,10 @@ test: lint unit ## ruff, mypy and the unit tests
 
 test-all: lint ## the unit tests and the slow comparisons with other libraries
 	$(BIN)/python -m pytest -m ''
+
+test-native: .venv/installed ## the native scan under AddressSanitizer and UndefinedBehaviorSanitizer, on every path
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target build/sanitized --config-settings=cmake.define.REPCONC_SANITIZE=ON .
+	$(BIN)/python -m tests.sanitized build/sanitized/repconc
 
 lint: .venv/installed
 	$(BIN)/ruff check .
