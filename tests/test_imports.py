@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "evaluation": BASE,
     "indexes": BASE | {"codec", "kernel"},
     "models": BASE | {"data", "codec"},
-    "training": BASE | {"codec", "quantization", "models", "losses", "indexes", "data", "evaluation"},
+    "training": BASE | {"codec", "kernel", "quantization", "models", "losses", "indexes", "data", "evaluation"},
     "search": BASE | {"indexes", "models"},
     "indexing": BASE | {"codec", "data", "indexes", "models", "search"},
     "baselines": BASE | {"models", "data", "indexes", "evaluation", "search"},

@@ -11,6 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repconc.indexes.blocks import to_blocks
+from repconc.indexes.scan import scan
+from repconc.kernel import kernel
 from repconc.quantization.product import ProductQuantizer
 
 DOCUMENTS_AT_A_TIME = 1 << 16
@@ -73,6 +76,18 @@ class FixedCodes:
         for codes in torch.split(self.codes, DOCUMENTS_AT_A_TIME):
             yield self.quantizer.decode(codes.long())
 
+    def can_be_scanned(self, queries: Tensor) -> bool:
+        """Whether the native scan is there, and all scores will be numbers; else who trains shall see it in the loss."""
+        if self.codes.device.type != "cpu" or kernel() is None:
+            return False
+        largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * queries.shape[1]
+        return bool(largest < torch.finfo(torch.float32).max)
+
+    @cached_property
+    def content(self) -> np.ndarray:
+        """The codes as the native scan reads them: one list."""
+        return to_blocks(self.codes.numpy())
+
     def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
         tables = torch.einsum("bmd,mkd->bmk", self.quantizer.split(queries), self.quantizer.codebooks)  # [B, M, K]
         codes = self.codes[candidates].long().transpose(1, 2)  # [B, M, n]
@@ -90,12 +105,38 @@ def top(
 ) -> tuple[Tensor, Tensor]:
     """[B, D] -> scores [B, n] and numbers [B, n] of the best documents, but for those that a query goes `without`.
 
-    Documents go by once, so they may be embedded on the way and never lie in memory together. Where there are fewer
-    than n, the rest has the number -1.
+    Where there are fewer than n, the rest has the number -1.
     """
+    without = without or [np.empty(0, np.int64)] * len(queries)
     best = torch.full((len(queries), n), -torch.inf, device=queries.device)
     numbers = torch.full((len(queries), n), -1, device=queries.device)
-    without = without or [np.empty(0, np.int64)] * len(queries)
+    if isinstance(documents, FixedCodes) and documents.can_be_scanned(queries):
+        _scan(queries.detach().float().numpy(), documents, without, best.numpy(), numbers.numpy())
+    else:
+        _compare(queries, documents, without, best, numbers)
+    return best, numbers.masked_fill_(best == -torch.inf, -1)
+
+
+def _scan(
+    queries: np.ndarray, documents: FixedCodes, without: list[np.ndarray], best: np.ndarray, numbers: np.ndarray
+) -> None:
+    """Fill scores and numbers [B, n] by the native scan; nothing is decoded."""
+    n, codec, threads = best.shape[1], documents.quantizer.to_codec(), torch.get_num_threads()
+    deepest = n + max((len(known) for known in without), default=0)
+    for low in range(0, len(queries), QUERIES_AT_A_TIME):
+        tables = codec.tables(queries[low : low + QUERIES_AT_A_TIME])  # [B, M, K]
+        starts = np.zeros((len(tables), 1), np.int64)
+        found = scan(documents.content, tables, starts, starts + len(documents.codes), deepest, threads=threads)
+        for row, (places, values) in enumerate(found, start=low):
+            for number in without[row]:
+                values[places == number] = -np.inf
+            order = np.lexsort((places, -values))[:n]
+            best[row, : len(order)], numbers[row, : len(order)] = values[order], places[order]
+
+
+def _compare(queries: Tensor, documents: Searchable, without: list[np.ndarray], best: Tensor, numbers: Tensor) -> None:
+    """The same by inner products on any device. Documents go by once, so that they may be embedded on the way."""
+    n = best.shape[1]
     ends = np.cumsum([len(known) for known in without])
     rows = np.repeat(np.arange(len(without)), [len(known) for known in without])
     columns = np.concatenate([np.empty(0, np.int64), *without])
@@ -113,4 +154,3 @@ def top(
             numbers[low:high] = torch.cat([numbers[low:high], places + start], dim=1).gather(1, order)
             best[low:high] = merged
         start += len(block)
-    return best, numbers.masked_fill(best == -torch.inf, -1)

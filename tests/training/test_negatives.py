@@ -1,12 +1,15 @@
 """The search for negatives against the plain one."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repconc.kernel import kernel
+from repconc.quantization.product import ProductQuantizer
 from repconc.training import negatives
-from repconc.training.negatives import FixedVectors, top_irrelevant
+from repconc.training.negatives import FixedCodes, FixedVectors, top, top_irrelevant
 
 
 @settings(deadline=None)
@@ -33,3 +36,36 @@ def test_they_are_the_best_irrelevant_documents(N, B, n, at_a_time, seed):
     for query, known, row in zip(queries, relevant, found.numpy(), strict=True):
         order = [number for number in np.argsort(-(documents @ query)) if number not in known][:n]
         assert row.tolist() == order + [-1] * (n - len(order))
+
+
+@settings(deadline=None)
+@given(N=st.integers(1, 200), B=st.integers(1, 9), n=st.integers(1, 50), seed=st.integers(0, 99))
+@pytest.mark.skipif(kernel() is None, reason="the kernel was not built")
+def test_codes_are_searched_by_the_native_scan_as_their_vectors_are(N, B, n, seed):
+    random = torch.Generator().manual_seed(seed)
+    quantizer = ProductQuantizer(torch.randn(3, 16, 4, generator=random), 11)
+    documents = FixedCodes(quantizer, torch.randint(0, 16, (N, 3), generator=random, dtype=torch.uint8))
+    queries = torch.randn(B, 11, generator=random)
+    without = [torch.randperm(N, generator=random)[: row % 3].numpy() for row in range(B)]
+    before, negatives.QUERIES_AT_A_TIME = negatives.QUERIES_AT_A_TIME, 4
+    try:
+        scores, numbers = top(queries, documents, n, without)
+    finally:
+        negatives.QUERIES_AT_A_TIME = before
+    plain, _ = top(queries, FixedVectors(lambda: quantizer.decode(documents.codes.long()).detach()), n, without)
+    np.testing.assert_allclose(scores, plain, atol=1e-5)
+    products = queries @ quantizer.decode(documents.codes.long()).detach().T
+    for row in range(B):
+        kept = numbers[row] >= 0
+        assert not set(numbers[row].tolist()) & set(without[row].tolist())
+        assert len(set(numbers[row][kept].tolist())) == kept.sum()
+        np.testing.assert_allclose(products[row][numbers[row][kept]], scores[row][kept], atol=1e-5)
+
+
+@pytest.mark.parametrize("spoiled", ["query", "codebook"])
+def test_what_is_no_number_ends_in_no_error_here(spoiled):
+    """The loss will show it, with a sentence that says what to do."""
+    quantizer, queries = ProductQuantizer(torch.ones(2, 4, 3), 6), torch.ones(2, 6)
+    with torch.no_grad():
+        (queries if spoiled == "query" else quantizer.codebooks).view(-1)[0] = torch.nan
+    assert top(queries, FixedCodes(quantizer, torch.zeros(5, 2, dtype=torch.uint8)), 3)[1].shape == (2, 3)
