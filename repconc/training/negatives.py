@@ -77,7 +77,7 @@ class FixedCodes:
             yield self.quantizer.decode(codes.long())
 
     def can_be_scanned(self, queries: Tensor) -> bool:
-        """Whether the native scan is there, and all scores will be numbers; else who trains shall see it in the loss."""
+        """Whether the native scan is there and all scores are numbers; else who trains shall see it in the loss."""
         if self.codes.device.type != "cpu" or kernel() is None:
             return False
         largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * queries.shape[1]
