@@ -1,0 +1,98 @@
+// Every instruction set of this build against the portable one, on random codes and tables. Ends with 1 where they differ.
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "instructions.hpp"
+
+using namespace repconc;
+
+namespace {
+
+std::mt19937 random_numbers(7);
+
+template <typename Value>
+std::vector<Value> numbers(std::size_t count, int low, int high) {
+    std::uniform_int_distribution<int> any(low, high);
+    std::vector<Value> values(count);
+    for (Value& value : values) value = static_cast<Value>(any(random_numbers));
+    return values;
+}
+
+std::vector<float> floats(std::size_t count) {
+    std::normal_distribution<float> any;
+    std::vector<float> values(count);
+    for (float& value : values) value = any(random_numbers);
+    return values;
+}
+
+bool same_sums(const Instructions& set, std::size_t M, std::size_t rows, std::uint16_t threshold) {
+    const auto codes = numbers<std::uint8_t>(kGroup * kBlock * M, 0, 255), tables = numbers<std::uint8_t>(M * kEntries, 0, 255);
+    std::vector<std::uint16_t> ours(kGroup * kBlock), plain(kGroup * kBlock);
+    std::uint64_t above[kGroup], expected[kGroup];
+    const std::vector<std::uint8_t> cut(codes.begin(), codes.begin() + static_cast<std::ptrdiff_t>(rows * M));  // so that a sanitizer sees its end
+    above[0] = set.block_sums(cut.data(), M, rows, tables.data(), threshold, ours.data());
+    expected[0] = kPortable.block_sums(cut.data(), M, rows, tables.data(), threshold, plain.data());
+    if (above[0] != expected[0]) return false;
+    for (std::size_t row = 0; row < rows; ++row)
+        if (above[0] >> row & 1 && ours[row] != plain[row]) return false;
+    set.group_sums(codes.data(), M, tables.data(), threshold, above, ours.data());
+    kPortable.group_sums(codes.data(), M, tables.data(), threshold, expected, plain.data());
+    for (std::size_t row = 0; row < kGroup * kBlock; ++row) {
+        const bool found = above[row / kBlock] >> row % kBlock & 1;
+        if (found != (expected[row / kBlock] >> row % kBlock & 1) || (found && ours[row] != plain[row])) return false;
+    }
+    return true;
+}
+
+bool same_tables(const Instructions& set, std::size_t M, std::size_t d, std::size_t K) {
+    const auto codebooks = floats(M * d * K), query = floats(M * d);
+    std::vector<float> ours(M * kEntries), plain(M * kEntries);
+    set.make_tables(codebooks.data(), query.data(), M, d, K, ours.data());
+    kPortable.make_tables(codebooks.data(), query.data(), M, d, K, plain.data());
+    std::vector<std::uint8_t> rounded(M * kEntries), expected(M * kEntries);
+    const double margin = set.round_tables(ours.data(), M, rounded.data());
+    return !std::memcmp(ours.data(), plain.data(), ours.size() * sizeof(float)) &&
+           margin == kPortable.round_tables(plain.data(), M, expected.data()) && rounded == expected;
+}
+
+bool same_products(const Instructions& set, std::size_t D) {
+    const std::size_t width = (D + kLevelRow - 1) / kLevelRow * kLevelRow;
+    const auto centroid = numbers<std::int8_t>(width, -127, 127);
+    const auto query = numbers<std::int16_t>(width, -4000, 4000);
+    if (set.level_product(centroid.data(), query.data(), width) != kPortable.level_product(centroid.data(), query.data(), width))
+        return false;
+    const auto halves = numbers<std::uint16_t>(D, 0, 0x7bff);  // all that is finite, and zero and what is next to it
+    std::vector<float> ours(D), plain(D);
+    set.from_halves(halves.data(), D, ours.data());
+    kPortable.from_halves(halves.data(), D, plain.data());
+    const auto left = floats(D), right = floats(D);
+    const double difference = set.product(left.data(), right.data(), D) - kPortable.product(left.data(), right.data(), D);
+    return ours == plain && std::abs(difference) < 1e-3;
+}
+
+bool passes(const Instructions& set) {
+    for (std::size_t M = 1; M <= kWidest; M += 1 + M / 5)
+        for (std::size_t rows = 1; rows <= kBlock; rows += 3)
+            for (const int threshold : {0, static_cast<int>(M) * 128, static_cast<int>(M) * 160, 65535})
+                if (!same_sums(set, M, rows, static_cast<std::uint16_t>(threshold)))
+                    return std::printf("%s: sums differ, M %zu, rows %zu\n", set.name, M, rows), false;
+    for (const std::size_t M : {1, 5, 48})
+        for (const std::size_t d : {1, 7, 16})
+            for (const std::size_t K : {1, 100, 256})
+                if (!same_tables(set, M, d, K)) return std::printf("%s: tables differ, M %zu\n", set.name, M), false;
+    for (std::size_t D = 1; D < 800; D += 1 + D / 4)
+        if (!same_products(set, D)) return std::printf("%s: products differ, D %zu\n", set.name, D), false;
+    std::printf("%s: the same\n", set.name);
+    return true;
+}
+
+}  // namespace
+
+int main() {
+    const Instructions& best = instructions();  // or what REPCONC_KERNEL asks for
+    return passes(best) ? 0 : 1;
+}
