@@ -110,7 +110,7 @@ void group_sums(const std::uint8_t* codes, std::size_t M, const std::uint8_t* ta
 }  // namespace
 
 const Instructions kAvx512Vbmi = {
-    "avx512vbmi", make_tables, round_tables, block_sums, group_sums, level_product, from_halves, product,
+    "avx512vbmi", make_tables, find_bounds, round_tables, block_sums, group_sums, level_product, from_halves, product,
 };
 
 }  // namespace repconc

@@ -28,9 +28,11 @@ struct Instructions {
     void (*make_tables)(const float* codebooks, const float* query, std::size_t M, std::size_t d, std::size_t K,
                         float* tables);
 
-    // Tables as bytes: entry = round((t - least of its table) / step), with one step for all tables. Gives how far apart
-    // two rounded sums must be for their exact order to be certain; NaN where a table holds what is no finite number.
-    double (*round_tables)(const float* tables, std::size_t M, std::uint8_t* rounded);
+    // The least and the largest entry of each table [M]; false where a table holds what is no finite number.
+    bool (*find_bounds)(const float* tables, std::size_t M, float* least, float* largest);
+
+    // Tables as bytes: (t - least of its table) * steps, rounded; `steps` is at most 255 over the widest of them.
+    void (*round_tables)(const float* tables, std::size_t M, const float* least, double steps, std::uint8_t* rounded);
 
     // For each document of a block of `rows` <= 64: the sum over m of tables[m][code], M <= kWidest.
     // Gives a bit for each document whose sum is at least `threshold`; sums of the others may be left unset.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "assign.hpp"
 #include "instructions.hpp"
 #include "lists.hpp"
 #include "scan.hpp"
@@ -135,6 +136,42 @@ Output<std::int64_t> lists_of(Input<std::uint16_t, 2> centroids, Input<std::int8
     return best;
 }
 
+// Tables of all centroids as bytes [L, M, 256], and what their sums lack [L].
+nb::tuple prepared(Input<float, 2> centroids, Input<float, 3> codebooks) {
+    const Sizes sizes{codebooks.shape(0), codebooks.shape(1), codebooks.shape(2), centroids.shape(0)};
+    require(sizes.M >= 1 && sizes.M <= kWidest, "Codes must have 1 to 257 bytes.");
+    require(sizes.K >= 1 && sizes.K <= kEntries, "A codebook must have 1 to 256 codewords.");
+    require(centroids.shape(1) == sizes.M * sizes.d, "Centroids and codebooks differ in dimension.");
+    auto tables = make_array<std::uint8_t>({sizes.L, sizes.M, kEntries});
+    auto lacking = make_array<float>({sizes.L});
+    {
+        nb::gil_scoped_release unlocked;
+        prepare(sizes, centroids.data(), codebooks.data(), tables.data(), lacking.data());
+    }
+    return nb::make_tuple(tables, lacking);
+}
+
+// The nearest list of each document [n], and its squared distance [n]. words: [M, K, d]
+nb::tuple nearest_lists(Input<std::uint8_t, 2> codes, Input<std::uint8_t, 3> tables, Input<float, 1> lacking,
+                        Input<float, 2> centroids, Input<float, 3> words, std::size_t threads) {
+    const std::size_t n = codes.shape(0);
+    const Sizes sizes{words.shape(0), words.shape(2), words.shape(1), centroids.shape(0)};
+    require(sizes.M >= 1 && sizes.M <= kWidest && codes.shape(1) == sizes.M, "Codes and codebooks differ in bytes.");
+    require(sizes.L >= 1 && centroids.shape(1) == sizes.M * sizes.d, "Centroids and codebooks differ in dimension.");
+    require(tables.shape(0) == sizes.L && tables.shape(1) == sizes.M && tables.shape(2) == kEntries &&
+                lacking.shape(0) == sizes.L, "The tables are not those of the centroids.");
+    require(std::all_of(codes.data(), codes.data() + n * sizes.M, [&](auto code) { return code < sizes.K; }),
+            "A code is larger than its codebook.");
+    auto owners = make_array<std::int64_t>({n});
+    auto distances = make_array<float>({n});
+    {
+        nb::gil_scoped_release unlocked;
+        nearest(sizes, codes.data(), n, tables.data(), lacking.data(), centroids.data(), words.data(), threads,
+                owners.data(), distances.data());
+    }
+    return nb::make_tuple(owners, distances);
+}
+
 }  // namespace
 
 NB_MODULE(_kernel, module) {
@@ -146,6 +183,9 @@ NB_MODULE(_kernel, module) {
     module.def("levels", &levels_of, arg("centroids").noconvert());
     module.def("best_lists", &lists_of, arg("centroids").noconvert(), arg("levels").noconvert(), arg("about").noconvert(),
                arg("queries").noconvert(), arg("count"));
+    module.def("prepare", &prepared, arg("centroids").noconvert(), arg("codebooks").noconvert());
+    module.def("nearest", &nearest_lists, arg("codes").noconvert(), arg("tables").noconvert(), arg("lacking").noconvert(),
+               arg("centroids").noconvert(), arg("words").noconvert(), arg("threads") = 1);
     module.def("path", [] { return std::string(instructions().name); });
 }
 

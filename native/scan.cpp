@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -20,6 +21,24 @@ constexpr auto kRows = static_cast<std::int64_t>(kBlock), kGroupRows = static_ca
 constexpr std::int64_t kPiece = 4096;               // documents that are read once for all queries of a batch: they fit
                                                     // into the second-level cache, beside the tables
 constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
+
+// Tables as bytes, one step for all of them. Gives how far apart two rounded sums must be for their exact order to be certain.
+double round(const float* tables, std::size_t M, std::uint8_t* rounded) {
+    float least[kWidest], largest[kWidest];
+    if (!instructions().find_bounds(tables, M, least, largest))
+        throw std::invalid_argument("A table holds NaN or an infinite value.");
+    double widest = 0.0, size = 0.0;
+    for (std::size_t m = 0; m < M; ++m) {
+        const double low = least[m], high = largest[m];
+        widest = std::max(widest, high - low);
+        size += std::max(std::abs(low), std::abs(high));
+    }
+    const double steps = widest > 0.0 ? 255.0 / widest : 0.0;  // in one unit; none where all sums are equal
+    instructions().round_tables(tables, M, least, steps, rounded);
+    // Each entry is off by half a step at most, on both sides; and float32 sums round, by less than M * eps * size.
+    const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * steps;
+    return static_cast<double>(M) + summing + 1.0;
+}
 
 struct Candidate {
     std::int64_t position;
@@ -174,11 +193,8 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
     const std::size_t size = codes.M * kEntries, count = lists.size();
     std::unique_ptr<std::uint8_t[]> rounded(new std::uint8_t[count * size]);
     std::vector<Candidates> fresh;
-    for (std::size_t query = 0; query < count; ++query) {
-        const double margin = instructions().round_tables(tables + query * size, codes.M, rounded.get() + query * size);
-        if (std::isnan(margin)) throw std::invalid_argument("A table holds NaN or an infinite value.");
-        fresh.emplace_back(k, margin);
-    }
+    for (std::size_t query = 0; query < count; ++query)
+        fresh.emplace_back(k, round(tables + query * size, codes.M, rounded.get() + query * size));
     const std::vector<Visit> visits = visits_of(lists);
     const std::vector<Unit> units = units_of(visits);
     threads = std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(1, units.size()));

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "instructions.hpp"
 
@@ -22,49 +20,33 @@ void make_tables(const float* codebooks, const float* query, std::size_t M, std:
     }
 }
 
-struct Bounds {
-    float low, high;
-    bool finite;
-};
-
-// Of one table. Sixteen lanes: a chain of minima would wait for each one.
-Bounds bounds_of(const float* table) {
+// Sixteen lanes: a chain of minima would wait for each one.
+bool find_bounds(const float* tables, std::size_t M, float* least, float* largest) {
     constexpr std::size_t kLanes = 16;
-    float low[kLanes], high[kLanes], nothing[kLanes] = {};
-    std::copy(table, table + kLanes, low);
-    std::copy(table, table + kLanes, high);
-    for (std::size_t j = 0; j < kEntries; j += kLanes)
-        for (std::size_t lane = 0; lane < kLanes; ++lane) {
-            const float entry = table[j + lane];
-            low[lane] = entry < low[lane] ? entry : low[lane];
-            high[lane] = entry > high[lane] ? entry : high[lane];
-            nothing[lane] += entry * 0.0f;  // NaN where the entry is not finite
-        }
-    const bool finite = std::all_of(nothing, nothing + kLanes, [](float value) { return value == 0.0f; });
-    return {*std::min_element(low, low + kLanes), *std::max_element(high, high + kLanes), finite};
+    float nothing[kLanes] = {};
+    for (std::size_t m = 0; m < M; ++m, tables += kEntries) {
+        float low[kLanes], high[kLanes];
+        std::copy(tables, tables + kLanes, low);
+        std::copy(tables, tables + kLanes, high);
+        for (std::size_t j = 0; j < kEntries; j += kLanes)
+            for (std::size_t lane = 0; lane < kLanes; ++lane) {
+                const float entry = tables[j + lane];
+                low[lane] = entry < low[lane] ? entry : low[lane];
+                high[lane] = entry > high[lane] ? entry : high[lane];
+                nothing[lane] += entry * 0.0f;  // NaN where the entry is not finite
+            }
+        least[m] = *std::min_element(low, low + kLanes);
+        largest[m] = *std::max_element(high, high + kLanes);
+    }
+    return std::all_of(nothing, nothing + kLanes, [](float value) { return value == 0.0f; });
 }
 
-double round_tables(const float* tables, std::size_t M, std::uint8_t* rounded) {
-    float least[kWidest];
-    double widest = 0.0, size = 0.0;
-    for (std::size_t m = 0; m < M; ++m) {
-        const Bounds bounds = bounds_of(tables + m * kEntries);
-        if (!bounds.finite) return std::numeric_limits<double>::quiet_NaN();
-        const double low = bounds.low, high = bounds.high;
-        least[m] = bounds.low;
-        widest = std::max(widest, high - low);
-        size += std::max(std::abs(low), std::abs(high));
+void round_tables(const float* tables, std::size_t M, const float* least, double steps, std::uint8_t* rounded) {
+    for (std::size_t m = 0; m < M; ++m, tables += kEntries, rounded += kEntries) {
+        const double zero = least[m];
+        for (std::size_t j = 0; j < kEntries; ++j)
+            rounded[j] = static_cast<std::uint8_t>(static_cast<std::int32_t>((tables[j] - zero) * steps + 0.5));
     }
-    if (widest == 0.0) return std::fill(rounded, rounded + M * kEntries, std::uint8_t{0}), 1.0;  // all sums are equal
-    const double steps = 255.0 / widest;  // in one unit
-    for (std::size_t m = 0; m < M; ++m)
-        for (std::size_t j = 0; j < kEntries; ++j) {
-            const double units = (static_cast<double>(tables[m * kEntries + j]) - least[m]) * steps;
-            rounded[m * kEntries + j] = static_cast<std::uint8_t>(static_cast<std::int32_t>(units + 0.5));
-        }
-    // Each entry is off by half a step at most, on both sides; and float32 sums round, by less than M * eps * size.
-    const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * steps;
-    return static_cast<double>(M) + summing + 1.0;
 }
 
 }  // namespace

@@ -93,15 +93,15 @@ class Codec:
         and without the native kernel.
         """
         if (native := kernel()) is not None:
-            return np.asarray(native.tables(self._by_dimension, np.ascontiguousarray(blocks))[..., : self.codewords])
+            return np.asarray(native.tables(self.by_dimension, np.ascontiguousarray(blocks))[..., : self.codewords])
         tables = np.zeros((len(blocks), self.blocks, self.codewords), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
             for i in range(blocks.shape[2]):
-                tables += blocks[:, :, i, None] * self._by_dimension[:, i]
+                tables += blocks[:, :, i, None] * self.by_dimension[:, i]
         return tables
 
     @cached_property
-    def _by_dimension(self) -> np.ndarray:
+    def by_dimension(self) -> np.ndarray:
         """The codebooks as tables read them: [M, d, K]"""
         return np.ascontiguousarray(self.codebooks.transpose(0, 2, 1))
 

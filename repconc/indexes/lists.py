@@ -7,16 +7,19 @@ Sizes: N documents, L lists, D dimensions (padded to whole blocks).
 """
 
 import math
+import os
 from functools import cached_property
 
 import numpy as np
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError
+from repconc.indexes.scan import WIDEST
 from repconc.kernel import kernel
 from repconc.packages import Progress
 
 VECTORS_AT_A_TIME = 4096
+CODES_AT_A_TIME = 1 << 17
 SAMPLE_A_LIST = 40
 TURNS = 10
 
@@ -51,21 +54,38 @@ def train_centroids(codes: np.ndarray, codec: Codec, lists: int, seed: int, prog
 def nearest(
     codes: np.ndarray, codec: Codec, centroids: np.ndarray, progress: Progress | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The L2-nearest centroid [N] of each decoded vector, and its squared distance [N]."""
-    centroids = centroids.astype(np.float32, copy=False)
-    half_norms = (centroids**2).sum(axis=1) / 2
+    """The L2-nearest centroid [N] of each decoded vector, and its squared distance [N]. codes: [N, M]"""
+    centroids = np.ascontiguousarray(centroids, np.float32)
+    scanned = kernel() is not None and codec.blocks <= WIDEST and len(codes) > VECTORS_AT_A_TIME
+    find, at_a_time = (_scan, CODES_AT_A_TIME) if scanned else (_compare, VECTORS_AT_A_TIME)
+    # A centroid's products with coded documents are sums of table entries, as a query's are.
+    ready = kernel().prepare(centroids, codec.by_dimension) if scanned else ((centroids**2).sum(axis=1) / 2,)
     owners, distances = np.empty(len(codes), np.int64), np.empty(len(codes), np.float32)
-    for start in range(0, len(codes), VECTORS_AT_A_TIME):
-        part = slice(start, start + VECTORS_AT_A_TIME)
-        vectors = codec.decode(np.asarray(codes[part]))
-        closeness = vectors @ centroids.T
-        closeness -= half_norms
-        owners[part] = closeness.argmax(axis=1)
-        best = np.take_along_axis(closeness, owners[part][:, None], axis=1)[:, 0]
-        distances[part] = (vectors**2).sum(axis=1) - 2 * best
+    for start in range(0, len(codes), at_a_time):
+        part = slice(start, start + at_a_time)
+        owners[part], distances[part] = find(np.ascontiguousarray(codes[part]), codec, centroids, *ready)
         if progress:
-            progress(min(start + VECTORS_AT_A_TIME, len(codes)), len(codes))
+            progress(min(start + at_a_time, len(codes)), len(codes))
     return owners, distances
+
+
+def _scan(
+    codes: np.ndarray, codec: Codec, centroids: np.ndarray, tables: np.ndarray, lacking: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    words, threads = np.ascontiguousarray(codec.codebooks), os.cpu_count() or 1
+    found: tuple[np.ndarray, np.ndarray] = kernel().nearest(codes, tables, lacking, centroids, words, threads)
+    return found
+
+
+def _compare(
+    codes: np.ndarray, codec: Codec, centroids: np.ndarray, half_norms: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    vectors = codec.decode(codes)
+    closeness = vectors @ centroids.T
+    closeness -= half_norms
+    owners = closeness.argmax(axis=1)
+    best = np.take_along_axis(closeness, owners[:, None], axis=1)[:, 0]
+    return owners, (vectors**2).sum(axis=1) - 2 * best
 
 
 def _add_rows(sums: np.ndarray, owners: np.ndarray, rows: np.ndarray) -> None:

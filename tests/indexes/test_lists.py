@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repconc.indexes.lists import Lists
+from repconc.codec import Codec
+from repconc.indexes.lists import Lists, nearest
 from repconc.kernel import kernel
 
 
@@ -45,6 +46,32 @@ def test_they_have_the_highest_products(L, D, B, share, size, twins, seed):
 def test_products_beyond_floats_are_no_fault():
     centroids = np.full((3, 4), 6e4, np.float16) * np.array([[1], [-1], [0]], np.float16)
     assert sorted(Lists(centroids).best(np.full((1, 4), 3e38, np.float32), 3)[0].tolist()) == [0, 1, 2]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    n=st.integers(1, 700),
+    M=st.integers(1, 12),
+    K=st.integers(1, 256),
+    d=st.integers(1, 9),
+    L=st.integers(1, 60),
+    size=st.sampled_from([0.0, 1e-3, 1.0, 100.0]),
+    seed=st.integers(0, 99),
+)
+def test_a_document_goes_to_the_nearest_centroid(n, M, K, d, L, size, seed):
+    """size: of the centroids beside documents of size one."""
+    random = np.random.default_rng(seed)
+    codec = Codec(random.normal(size=(M, K, d)).astype(np.float32), M * d)
+    centroids = (size * random.normal(size=(L, M * d))).astype(np.float32)
+    codes = random.integers(0, K, (n, M)).astype(np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("repconc.indexes.lists.VECTORS_AT_A_TIME", 0 if kernel() else 100)  # no number is small
+        patch.setattr("repconc.indexes.lists.CODES_AT_A_TIME", 300)
+        owners, distances = nearest(codes, codec, centroids)
+    plain = ((codec.decode(codes).astype(np.float64)[:, None] - centroids.astype(np.float64)) ** 2).sum(axis=2)
+    within = 1e-5 * plain.max()
+    np.testing.assert_allclose(plain[np.arange(n), owners], plain.min(axis=1), rtol=0, atol=within)
+    np.testing.assert_allclose(distances, plain.min(axis=1), rtol=0, atol=within)
 
 
 @pytest.mark.skipif(kernel() is None, reason="the kernel was not built")

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -33,7 +32,7 @@ bool same_sums(const Instructions& set, std::size_t M, std::size_t rows, std::ui
     const auto codes = numbers<std::uint8_t>(kGroup * kBlock * M, 0, 255), tables = numbers<std::uint8_t>(M * kEntries, 0, 255);
     std::vector<std::uint16_t> ours(kGroup * kBlock), plain(kGroup * kBlock);
     std::uint64_t above[kGroup], expected[kGroup];
-    const std::vector<std::uint8_t> cut(codes.begin(), codes.begin() + static_cast<std::ptrdiff_t>(rows * M));  // so that a sanitizer sees its end
+    const std::vector<std::uint8_t> cut(codes.begin(), codes.begin() + static_cast<std::ptrdiff_t>(rows * M));
     above[0] = set.block_sums(cut.data(), M, rows, tables.data(), threshold, ours.data());
     expected[0] = kPortable.block_sums(cut.data(), M, rows, tables.data(), threshold, plain.data());
     if (above[0] != expected[0]) return false;
@@ -54,9 +53,14 @@ bool same_tables(const Instructions& set, std::size_t M, std::size_t d, std::siz
     set.make_tables(codebooks.data(), query.data(), M, d, K, ours.data());
     kPortable.make_tables(codebooks.data(), query.data(), M, d, K, plain.data());
     std::vector<std::uint8_t> rounded(M * kEntries), expected(M * kEntries);
-    const double margin = set.round_tables(ours.data(), M, rounded.data());
-    return !std::memcmp(ours.data(), plain.data(), ours.size() * sizeof(float)) &&
-           margin == kPortable.round_tables(plain.data(), M, expected.data()) && rounded == expected;
+    std::vector<float> least(M), largest(M), low(M), high(M);
+    const bool finite = set.find_bounds(ours.data(), M, least.data(), largest.data()) &&
+                        kPortable.find_bounds(plain.data(), M, low.data(), high.data());
+    set.round_tables(ours.data(), M, least.data(), 3.0, rounded.data());
+    kPortable.round_tables(plain.data(), M, low.data(), 3.0, expected.data());
+    const bool same = finite && ours == plain && least == low && largest == high && rounded == expected;
+    ours[M * kEntries / 2] = NAN;
+    return same && !set.find_bounds(ours.data(), M, least.data(), largest.data());
 }
 
 bool same_products(const Instructions& set, std::size_t D) {
