@@ -40,7 +40,8 @@ class Piece {
         std::uint16_t sums[kGroupRows];
         std::uint64_t all[kGroup];
         for (std::size_t start = 0; start < n_; start += kGroupRows) {
-            instructions().group_sums(blocks_.data() + start * M_, M_, tables, 0, all, sums);
+            const std::uint8_t* here = blocks_.data() + start * M_;
+            instructions().group_sums(here, M_, tables, 0, here, all, sums);
             const std::size_t rows = std::min(kGroupRows, n_ - start);
             int any = 0;
             for (std::size_t row = 0; row < rows; ++row)

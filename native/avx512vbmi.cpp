@@ -95,13 +95,16 @@ std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t r
 }
 
 void group_sums(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
-                           std::uint64_t* above, std::uint16_t* sums) {
+                const std::uint8_t* ahead, std::uint64_t* above, std::uint16_t* sums) {
     Sums totals[kGroup];
-    for (std::size_t m = 0; m < M; ++m, codes += kBlock, tables += 256) {
+    for (std::size_t m = 0; m < M; ++m, tables += 256) {
         const __m512i table[4] = {_mm512_loadu_si512(tables), _mm512_loadu_si512(tables + 64),
                                   _mm512_loadu_si512(tables + 128), _mm512_loadu_si512(tables + 192)};
-        for (std::size_t block = 0; block < kGroup; ++block)
-            totals[block].add(look_up(_mm512_loadu_si512(codes + block * kBlock * M), table));
+        for (std::size_t block = 0; block < kGroup; ++block) {
+            const std::size_t row = (block * M + m) * kBlock;
+            _mm_prefetch(reinterpret_cast<const char*>(ahead + row), _MM_HINT_T0);
+            totals[block].add(look_up(_mm512_loadu_si512(codes + row), table));
+        }
     }
     for (std::size_t block = 0; block < kGroup; ++block)
         above[block] = totals[block].above(threshold, ~__mmask64{0}, sums + block * kBlock);

@@ -39,9 +39,10 @@ struct Instructions {
     std::uint64_t (*block_sums)(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
                                 std::uint16_t threshold, std::uint16_t* sums);
 
-    // The same for kGroup whole blocks that follow each other: a word of bits and 64 sums for each.
+    // The same for kGroup whole blocks that follow each other: a word of bits and 64 sums for each. `ahead` is where the
+    // next group lies, which is fetched from memory meanwhile.
     void (*group_sums)(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
-                       std::uint64_t* above, std::uint16_t* sums);
+                       const std::uint8_t* ahead, std::uint64_t* above, std::uint16_t* sums);
 
     // The inner product of a centroid as bytes with a query as 16-bit numbers; both padded to `width`.
     std::int32_t (*level_product)(const std::int8_t* centroid, const std::int16_t* query, std::size_t width);
@@ -64,7 +65,7 @@ extern const Instructions kNeon;
 // For instruction sets that gain nothing from a group: one block after the other.
 template <auto block_sums>
 void group_of_blocks(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
-                     std::uint64_t* above, std::uint16_t* sums) {
+                     const std::uint8_t*, std::uint64_t* above, std::uint16_t* sums) {
     for (std::size_t block = 0; block < kGroup; ++block)
         above[block] = block_sums(codes + block * kBlock * M, M, kBlock, tables, threshold, sums + block * kBlock);
 }

@@ -95,7 +95,8 @@ std::uint64_t bits_at(const std::uint8_t* bits, std::size_t size, std::int64_t p
 }
 
 // Documents start .. stop - 1, which begin with a block; `stop` may lie within the last block of a list only.
-void scan_piece(const Codes& codes, Range piece, const std::uint8_t* tables, Candidates& candidates) {
+// next: the document that will be read afterwards.
+void scan_piece(const Codes& codes, Range piece, std::int64_t next, const std::uint8_t* tables, Candidates& candidates) {
     const Instructions& use = instructions();
     std::uint16_t sums[kGroup * kBlock];
     std::uint64_t above[kGroup];
@@ -106,17 +107,18 @@ void scan_piece(const Codes& codes, Range piece, const std::uint8_t* tables, Can
             if (values[row] >= candidates.threshold()) candidates.add(start + row, values[row]);
         }
     };
+    const auto at = [&](std::int64_t place) { return codes.bytes + static_cast<std::size_t>(place) * codes.M; };
     std::int64_t start = piece.start;
     for (; start + kGroupRows <= piece.stop; start += kGroupRows) {
-        const std::uint8_t* here = codes.bytes + static_cast<std::size_t>(start) * codes.M;
-        use.group_sums(here, codes.M, tables, candidates.threshold(), above, sums);
+        const std::int64_t after = start + kGroupRows;
+        const std::uint8_t* ahead = at(after < piece.stop ? after : next);
+        use.group_sums(at(start), codes.M, tables, candidates.threshold(), ahead, above, sums);
         for (std::size_t part = 0; part < kGroup; ++part)
             take(above[part], start + static_cast<std::int64_t>(part * kBlock), sums + part * kBlock);
     }
     for (; start < piece.stop; start += kRows) {
         const auto rows = static_cast<std::size_t>(std::min(kRows, piece.stop - start));
-        const std::uint8_t* here = codes.bytes + static_cast<std::size_t>(start) * codes.M;
-        take(use.block_sums(here, codes.M, rows, tables, candidates.threshold(), sums), start, sums);
+        take(use.block_sums(at(start), codes.M, rows, tables, candidates.threshold(), sums), start, sums);
     }
 }
 
@@ -200,15 +202,16 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
     threads = std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(1, units.size()));
 
     std::vector<std::vector<Candidates>> found(threads, fresh);  // each thread keeps its own
-    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> taken{0};
     std::atomic<bool> stopped{false};
     const auto work = [&](std::size_t thread) {
         std::int64_t since = 0;
-        for (std::size_t number; !stopped && (number = next++) < units.size();) {
+        for (std::size_t number; !stopped && (number = taken++) < units.size();) {
             const Unit& unit = units[number];
+            const std::int64_t next = units[std::min(number + 1, units.size() - 1)].piece.start;
             for (std::size_t visit = unit.first; visit < unit.last; ++visit) {
                 const std::size_t query = visits[visit].query;
-                scan_piece(codes, unit.piece, rounded.get() + query * size, found[thread][query]);
+                scan_piece(codes, unit.piece, next, rounded.get() + query * size, found[thread][query]);
             }
             since += (unit.piece.stop - unit.piece.start) * static_cast<std::int64_t>(unit.last - unit.first);
             if (thread == 0 && since >= kBetweenQuestions) since = 0, stopped = stopped || interrupted();

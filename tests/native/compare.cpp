@@ -38,8 +38,8 @@ bool same_sums(const Instructions& set, std::size_t M, std::size_t rows, std::ui
     if (above[0] != expected[0]) return false;
     for (std::size_t row = 0; row < rows; ++row)
         if (above[0] >> row & 1 && ours[row] != plain[row]) return false;
-    set.group_sums(codes.data(), M, tables.data(), threshold, above, ours.data());
-    kPortable.group_sums(codes.data(), M, tables.data(), threshold, expected, plain.data());
+    set.group_sums(codes.data(), M, tables.data(), threshold, codes.data(), above, ours.data());
+    kPortable.group_sums(codes.data(), M, tables.data(), threshold, codes.data(), expected, plain.data());
     for (std::size_t row = 0; row < kGroup * kBlock; ++row) {
         const bool found = above[row / kBlock] >> row % kBlock & 1;
         if (found != (expected[row / kBlock] >> row % kBlock & 1) || (found && ours[row] != plain[row])) return false;
