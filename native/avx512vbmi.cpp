@@ -1,4 +1,4 @@
-// AVX-512 with VBMI: a table of 256 bytes fills four registers, and two permutes with a blend look up 64 codes at once.
+// AVX-512 with VBMI and VNNI: a table of 256 bytes fills four registers, and two permutes with a blend look up 64 codes at once.
 
 #include <immintrin.h>
 
@@ -33,20 +33,32 @@ float product(const float* left, const float* right, std::size_t dimension) {
     return total;
 }
 
-std::int32_t level_product(const std::int8_t* centroid, const std::int16_t* query, std::size_t width) {
-    __m512i sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    for (std::size_t i = 0; i < width; i += 64)
-        for (std::size_t part = 0; part < 2; ++part) {
-            const auto* bytes = reinterpret_cast<const __m256i*>(centroid + i + 32 * part);
-            const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256(bytes));
-            const __m512i pairs = _mm512_madd_epi16(wide, _mm512_loadu_si512(query + i + 32 * part));
-            sums[part] = _mm512_add_epi32(sums[part], pairs);
-        }
-    alignas(64) std::int32_t lanes[16];
-    _mm512_store_si512(lanes, _mm512_add_epi32(sums[0], sums[1]));
-    std::int32_t total = 0;
-    for (const std::int32_t lane : lanes) total += lane;
-    return total;
+// For `count` queries together: the centroid is widened once for all of them.
+template <std::size_t count>
+void products_together(const std::int8_t* centroid, const std::int16_t* queries, std::size_t width, std::int32_t* products) {
+    __m512i sums[count];
+    for (auto& sum : sums) sum = _mm512_setzero_si512();
+    for (std::size_t i = 0; i < width; i += 32) {
+        const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(centroid + i)));
+        for (std::size_t query = 0; query < count; ++query)
+            sums[query] = _mm512_dpwssd_epi32(sums[query], wide, _mm512_loadu_si512(queries + query * width + i));
+    }
+    for (std::size_t query = 0; query < count; ++query) {
+        alignas(64) std::int32_t lanes[16];
+        _mm512_store_si512(lanes, sums[query]);
+        std::int32_t total = 0;
+        for (const std::int32_t lane : lanes) total += lane;
+        products[query] = total;
+    }
+}
+
+void level_products(const std::int8_t* centroid, const std::int16_t* queries, std::size_t count, std::size_t width,
+                    std::int32_t* products) {
+    constexpr std::size_t kTogether = 8;
+    std::size_t query = 0;
+    for (; query + kTogether <= count; query += kTogether)
+        products_together<kTogether>(centroid, queries + query * width, width, products + query);
+    for (; query < count; ++query) products_together<1>(centroid, queries + query * width, width, products + query);
 }
 
 // The entries of a table for 64 codes.
@@ -113,7 +125,7 @@ void group_sums(const std::uint8_t* codes, std::size_t M, const std::uint8_t* ta
 }  // namespace
 
 const Instructions kAvx512Vbmi = {
-    "avx512vbmi", make_tables, find_bounds, round_tables, block_sums, group_sums, level_product, from_halves, product,
+    "avx512vbmi", make_tables, find_bounds, round_tables, block_sums, group_sums, level_products, from_halves, product,
 };
 
 }  // namespace repconc

@@ -16,7 +16,7 @@ std::vector<const Instructions*> possible() {
 #if defined(__x86_64__)
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2");
-    if (avx512 && __builtin_cpu_supports("avx512vbmi")) sets.push_back(&kAvx512Vbmi);
+    if (avx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni")) sets.push_back(&kAvx512Vbmi);
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
         sets.push_back(&kAvx2);
 #elif defined(__aarch64__)

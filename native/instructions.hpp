@@ -44,8 +44,9 @@ struct Instructions {
     void (*group_sums)(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
                        const std::uint8_t* ahead, std::uint64_t* above, std::uint16_t* sums);
 
-    // The inner product of a centroid as bytes with a query as 16-bit numbers; both padded to `width`.
-    std::int32_t (*level_product)(const std::int8_t* centroid, const std::int16_t* query, std::size_t width);
+    // The inner products of a centroid as bytes with some queries as 16-bit numbers [count, width]; all are padded.
+    void (*level_products)(const std::int8_t* centroid, const std::int16_t* queries, std::size_t count, std::size_t width,
+                           std::int32_t* products);
 
     // A row of half floats as floats, and the inner product of two rows of floats.
     void (*from_halves)(const std::uint16_t* halves, std::size_t D, float* floats);
@@ -61,6 +62,13 @@ extern const Instructions kAvx2, kAvx512Vbmi;
 #elif defined(__aarch64__)
 extern const Instructions kNeon;
 #endif
+
+// For instruction sets that gain nothing from several queries at once: one after the other.
+template <auto product_of_two>
+void products_one_by_one(const std::int8_t* centroid, const std::int16_t* queries, std::size_t count, std::size_t width,
+                         std::int32_t* products) {
+    for (std::size_t query = 0; query < count; ++query) products[query] = product_of_two(centroid, queries + query * width, width);
+}
 
 // For instruction sets that gain nothing from a group: one block after the other.
 template <auto block_sums>

@@ -14,6 +14,8 @@
 namespace repconc {
 namespace {
 
+constexpr std::size_t kAhead = 8;  // centroids that are fetched from memory before they are needed
+
 double norm_of(const float* row, std::size_t D) {
     double total = 0.0;
     for (std::size_t i = 0; i < D; ++i) total += static_cast<double>(row[i]) * row[i];
@@ -21,25 +23,25 @@ double norm_of(const float* row, std::size_t D) {
 }
 
 // A query as whole numbers, small enough that sums of products with bytes fit into 32 bits.
-struct WholeQuery {
-    std::vector<std::int16_t> levels;
-    double scale = 0.0, error = 0.0, norm = 0.0;
-
-    WholeQuery(const float* query, std::size_t D, std::size_t width) : levels(width) {
-        float largest = 0.0f;
-        for (std::size_t i = 0; i < D; ++i) largest = std::max(largest, std::abs(query[i]));
-        if (largest == 0.0f) return;
-        const double limit = std::min(32767.0, std::floor(2147483647.0 / (127.0 * static_cast<double>(width))));
-        scale = largest / limit;
-        double rest = 0.0;
-        for (std::size_t i = 0; i < D; ++i) {
-            levels[i] = static_cast<std::int16_t>(std::nearbyint(query[i] / scale));
-            rest += std::pow(query[i] - scale * levels[i], 2);
-        }
-        error = std::sqrt(rest);
-        norm = norm_of(query, D);
-    }
+struct Whole {
+    double scale, error, norm;
 };
+
+Whole to_levels(const float* query, std::size_t D, std::size_t width, std::int16_t* levels) {
+    float largest = 0.0f;
+    for (std::size_t i = 0; i < D; ++i) largest = std::max(largest, std::abs(query[i]));
+    if (largest == 0.0f) return {0.0, 0.0, 0.0};
+    const double limit = std::min(32767.0, std::floor(2147483647.0 / (127.0 * static_cast<double>(width))));
+    const double scale = largest / limit;
+    double rest = 0.0;
+    for (std::size_t i = 0; i < D; ++i) {
+        const double units = query[i] / scale;
+        levels[i] = static_cast<std::int16_t>(units + (units < 0.0 ? -0.5 : 0.5));
+        const double off = query[i] - scale * levels[i];
+        rest += off * off;
+    }
+    return {scale, std::sqrt(rest), norm_of(query, D)};
+}
 
 float or_least(float value) { return std::isnan(value) ? -std::numeric_limits<float>::infinity() : value; }
 
@@ -48,25 +50,28 @@ struct Scored {
     std::int64_t list;
 };
 
-// products: [L], of the levels.
-void choose(const Centroids& centroids, const float* query, const WholeQuery& whole, const std::int32_t* products,
+// products: of the levels, one every `stride`.
+void choose(const Centroids& centroids, const float* query, const Whole& whole, const std::int32_t* products, std::size_t stride,
             std::size_t count, std::int64_t* best) {
-    std::vector<float> lowest(centroids.L), highest(centroids.L);
+    // Bounds of the products, in which every rounding is counted.
+    std::vector<float> lowest(centroids.L), highest(centroids.L), best_of(count);
     const double rounding = static_cast<double>(centroids.D + 8) * std::numeric_limits<float>::epsilon();
+    const auto scale = static_cast<float>(whole.scale), by_error = static_cast<float>((whole.norm + whole.error) * 1.001),
+               by_norm = static_cast<float>((whole.norm * rounding + whole.error) * 1.001);
     for (std::size_t list = 0; list < centroids.L; ++list) {
         const Level& about = centroids.about[list];
-        const double product = products[list] * whole.scale * about.scale;
-        const double bound = whole.norm * (about.error + rounding * about.norm) + whole.error * (about.norm + about.error);
-        lowest[list] = or_least(static_cast<float>(product - bound));
-        highest[list] = static_cast<float>(product + bound);
+        const float product = static_cast<float>(products[list * stride]) * about.scale * scale;
+        const float bound = by_error * about.error + by_norm * about.norm;
+        lowest[list] = product - bound;
+        highest[list] = product + bound;
     }
-    std::vector<float> sorted = lowest;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count - 1), sorted.end(), std::greater<>());
-    const float least = sorted[count - 1];
+    for (float& value : lowest) value = or_least(value);
+    std::partial_sort_copy(lowest.begin(), lowest.end(), best_of.begin(), best_of.end(), std::greater<>());
+    const float least = best_of.back();
     std::vector<Scored> kept;
     std::vector<float> row(centroids.D);
     for (std::size_t list = 0; list < centroids.L; ++list) {
-        if (highest[list] < least) continue;
+        if (highest[list] < least) continue;  // where a bound is no number, the product tells
         instructions().from_halves(centroids.halves + list * centroids.D, centroids.D, row.data());
         kept.push_back({or_least(instructions().product(row.data(), query, centroids.D)), static_cast<std::int64_t>(list)});
     }
@@ -98,16 +103,19 @@ void make_levels(const std::uint16_t* halves, std::size_t L, std::size_t D, std:
 }
 
 void best_lists(const Centroids& centroids, const float* queries, std::size_t B, std::size_t count, std::int64_t* best) {
-    std::vector<WholeQuery> whole;
-    for (std::size_t query = 0; query < B; ++query) whole.emplace_back(queries + query * centroids.D, centroids.D, centroids.width);
-    std::unique_ptr<std::int32_t[]> products(new std::int32_t[B * centroids.L]);
-    for (std::size_t list = 0; list < centroids.L; ++list)  // a centroid is read once for all queries
-        for (std::size_t query = 0; query < B; ++query)
-            products[query * centroids.L + list] = instructions().level_product(
-                centroids.levels + list * centroids.width, whole[query].levels.data(), centroids.width);
+    const std::size_t width = centroids.width;
+    std::vector<std::int16_t> levels(B * width);
+    std::vector<Whole> whole;
     for (std::size_t query = 0; query < B; ++query)
-        choose(centroids, queries + query * centroids.D, whole[query], products.get() + query * centroids.L, count,
-               best + query * count);
+        whole.push_back(to_levels(queries + query * centroids.D, centroids.D, width, levels.data() + query * width));
+    std::unique_ptr<std::int32_t[]> products(new std::int32_t[centroids.L * B]);
+    for (std::size_t list = 0; list < centroids.L; ++list) {  // a centroid is read once for all queries
+        const std::int8_t* ahead = centroids.levels + std::min(list + kAhead, centroids.L - 1) * width;
+        for (std::size_t i = 0; i < width; i += kLevelRow) __builtin_prefetch(ahead + i);
+        instructions().level_products(centroids.levels + list * width, levels.data(), B, width, products.get() + list * B);
+    }
+    for (std::size_t query = 0; query < B; ++query)
+        choose(centroids, queries + query * centroids.D, whole[query], products.get() + query, B, count, best + query * count);
 }
 
 }  // namespace repconc

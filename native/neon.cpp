@@ -44,7 +44,7 @@ std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t r
 
 const Instructions kNeon = {
     "neon", make_tables, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
-    level_product_portable, from_halves_portable, product_portable,
+    products_one_by_one<level_product_portable>, from_halves_portable, product_portable,
 };
 
 }  // namespace repconc

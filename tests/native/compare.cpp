@@ -66,9 +66,12 @@ bool same_tables(const Instructions& set, std::size_t M, std::size_t d, std::siz
 bool same_products(const Instructions& set, std::size_t D) {
     const std::size_t width = (D + kLevelRow - 1) / kLevelRow * kLevelRow;
     const auto centroid = numbers<std::int8_t>(width, -127, 127);
-    const auto query = numbers<std::int16_t>(width, -4000, 4000);
-    if (set.level_product(centroid.data(), query.data(), width) != kPortable.level_product(centroid.data(), query.data(), width))
-        return false;
+    const std::size_t count = 11;
+    const auto queries = numbers<std::int16_t>(count * width, -4000, 4000);
+    std::vector<std::int32_t> products(count), expected(count);
+    set.level_products(centroid.data(), queries.data(), count, width, products.data());
+    kPortable.level_products(centroid.data(), queries.data(), count, width, expected.data());
+    if (products != expected) return false;
     const auto halves = numbers<std::uint16_t>(D, 0, 0x7bff);  // all that is finite, and zero and what is next to it
     std::vector<float> ours(D), plain(D);
     set.from_halves(halves.data(), D, ours.data());
