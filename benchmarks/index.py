@@ -5,6 +5,7 @@ bytes) with three in ten of its bytes taken from another paragraph. Codebooks ha
 rival is faiss' IndexIVFPQ over the same codes, lists and probes, one thread.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from repconc.data.catalogue import folder_of, get
 from repconc.files import cache_directory
 from repconc.indexes.faiss_export import to_faiss
 from repconc.indexes.ivf import Index
+from repconc.indexes.manifest import MANIFEST
 from repconc.indexes.writing import Batches, add, build
 from repconc.quantization.opq import train_opq
 
@@ -55,8 +57,9 @@ def kept_index(quick: bool) -> Index:
     """The same index, built once and kept in the cache, for other suites."""
     count = QUICK_DOCUMENTS if quick else DOCUMENTS
     folder = cache_directory() / "benchmarks" / f"index-{count}"
-    if folder.exists():
+    if (folder / MANIFEST).exists():
         return Index(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # a build that was killed
     folder.parent.mkdir(exist_ok=True)
     codec = _codec(BLOCKS)
     return build(folder, _batches(real_codes(), count), coding=codec, scoring=codec)
@@ -93,6 +96,7 @@ import numpy as np
 from benchmarks.figures import status
 from benchmarks.index import DIMENSION
 from repconc.indexes.ivf import Index
+from repconc.indexes.manifest import MANIFEST
 from repconc.indexes.scan import kernel
 kernel()
 before, start = status("RssAnon"), time.perf_counter()

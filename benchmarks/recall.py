@@ -115,7 +115,8 @@ def _ours(material: Material) -> Iterator[System]:
         )
         index = build(material.scratch / f"ours-{M}", batches, coding=codec, scoring=codec)
         index.verify()
-        yield System(f"RepCONC's index, OPQ {M} bytes", index.nbytes, _search_ours(index), _steps(index.manifest.lists))
+        size = index.nbytes + 4 * len(documents)  # and the numbers of documents, which the others keep too
+        yield System(f"RepCONC's index, OPQ {M} bytes", size, _search_ours(index), _steps(index.manifest.lists))
 
 
 def _search_ours(index: Index) -> Search:

@@ -7,10 +7,10 @@
 #include <atomic>
 #include <limits>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include "instructions.hpp"
+#include "threads.hpp"
 
 namespace repconc {
 namespace {
@@ -27,7 +27,7 @@ struct Choice {
 class Piece {
   public:
     Piece(const Sizes& sizes, const std::uint8_t* codes, std::size_t n) : M_(sizes.M), n_(n) {
-        blocks_.resize((n + kGroupRows - 1) / kGroupRows * kGroupRows * M_);  // whole groups; what is beyond n is not read
+        blocks_.resize((n + kGroupRows - 1) / kGroupRows * kGroupRows * M_);  // whole groups; sums beyond n mean nothing
         for (std::size_t row = 0; row < n; ++row)
             for (std::size_t m = 0; m < M_; ++m)
                 blocks_[(row / kBlock * M_ + m) * kBlock + row % kBlock] = codes[row * M_ + m];
@@ -85,7 +85,7 @@ void prepare(const Sizes& sizes, const float* centroids, const float* codebooks,
         tables_of(list);
         float* const low = least.data() + list * sizes.M;
         if (!instructions().find_bounds(exact.data(), sizes.M, low, largest.data()))
-            throw std::invalid_argument("A product of centroids and codewords is no finite number.");
+            throw std::overflow_error("A product of centroids and codewords is no finite number.");
         for (std::size_t m = 0; m < sizes.M; ++m) widest = std::max(widest, static_cast<double>(largest[m]) - low[m]);
     }
     const double steps = widest > 0.0 ? 255.0 / widest : 0.0;  // in one unit; without any, centroids differ in nothing but length
@@ -128,12 +128,10 @@ void nearest(const Sizes& sizes, const std::uint8_t* codes, std::size_t n, const
         }
     };
     std::atomic<std::size_t> next{0};
-    const auto work = [&] {
+    const auto work = [&](std::size_t) {
         for (std::size_t start; (start = next.fetch_add(kPiece)) < n;) assign(start, std::min(kPiece, n - start));
     };
-    std::vector<std::jthread> others;
-    for (std::size_t thread = 1; thread < threads; ++thread) others.emplace_back(work);
-    work();
+    on_threads(std::clamp<std::size_t>(threads, 1, n / kPiece + 1), work);
 }
 
 }  // namespace repconc

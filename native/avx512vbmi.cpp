@@ -33,22 +33,33 @@ float product(const float* left, const float* right, std::size_t dimension) {
     return total;
 }
 
-// For `count` queries together: the centroid is widened once for all of them.
-template <std::size_t count>
+std::int32_t sum_of(__m512i lanes) {
+    const __m256i halves = _mm256_add_epi32(_mm512_maskz_extracti64x4_epi64(0xff, lanes, 0),
+                                            _mm512_maskz_extracti64x4_epi64(0xff, lanes, 1));
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
+// For `count` queries together: the centroid is widened once for all of them. Each query has `parts` sums, so that an
+// addition need not wait for the one before it.
+template <std::size_t count, std::size_t parts>
 void products_together(const std::int8_t* centroid, const std::int16_t* queries, std::size_t width, std::int32_t* products) {
-    __m512i sums[count];
-    for (auto& sum : sums) sum = _mm512_setzero_si512();
-    for (std::size_t i = 0; i < width; i += 32) {
-        const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(centroid + i)));
-        for (std::size_t query = 0; query < count; ++query)
-            sums[query] = _mm512_dpwssd_epi32(sums[query], wide, _mm512_loadu_si512(queries + query * width + i));
-    }
+    __m512i sums[count][parts];
+    for (auto& own : sums)
+        for (auto& sum : own) sum = _mm512_setzero_si512();
+    for (std::size_t start = 0; start < width; start += 32 * parts)
+        for (std::size_t part = 0; part < parts; ++part) {
+            const std::size_t i = start + 32 * part;
+            const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(centroid + i)));
+            for (std::size_t query = 0; query < count; ++query)
+                sums[query][part] =
+                    _mm512_dpwssd_epi32(sums[query][part], wide, _mm512_loadu_si512(queries + query * width + i));
+        }
     for (std::size_t query = 0; query < count; ++query) {
-        alignas(64) std::int32_t lanes[16];
-        _mm512_store_si512(lanes, sums[query]);
-        std::int32_t total = 0;
-        for (const std::int32_t lane : lanes) total += lane;
-        products[query] = total;
+        __m512i total = sums[query][0];
+        for (std::size_t part = 1; part < parts; ++part) total = _mm512_add_epi32(total, sums[query][part]);
+        products[query] = sum_of(total);
     }
 }
 
@@ -57,8 +68,8 @@ void level_products(const std::int8_t* centroid, const std::int16_t* queries, st
     constexpr std::size_t kTogether = 8;
     std::size_t query = 0;
     for (; query + kTogether <= count; query += kTogether)
-        products_together<kTogether>(centroid, queries + query * width, width, products + query);
-    for (; query < count; ++query) products_together<1>(centroid, queries + query * width, width, products + query);
+        products_together<kTogether, 1>(centroid, queries + query * width, width, products + query);
+    for (; query < count; ++query) products_together<1, 4>(centroid, queries + query * width, width, products + query);
 }
 
 // The entries of a table for 64 codes.

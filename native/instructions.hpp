@@ -18,7 +18,7 @@ constexpr std::size_t kBlock = 64;
 constexpr std::size_t kGroup = 4;  // whole blocks that are scanned together, so that a table is loaded once for all of them
 constexpr std::size_t kWidest = 257;    // bytes of a code whose sum fits into 16 bits
 constexpr std::size_t kEntries = 256;   // of a table; where there are fewer codewords, the last one is repeated
-constexpr std::size_t kLevelRow = 64;   // rows of centroids as bytes are padded with zeros to a multiple of this
+constexpr std::size_t kLevelRow = 128;  // rows of centroids as bytes are padded with zeros to a multiple of this
 
 struct Instructions {
     const char* name;

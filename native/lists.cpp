@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "instructions.hpp"
@@ -15,6 +16,12 @@ namespace repconc {
 namespace {
 
 constexpr std::size_t kAhead = 8;  // centroids that are fetched from memory before they are needed
+
+// Ask for a row before it is needed.
+void fetch(const void* row, std::size_t bytes) {
+    constexpr std::size_t kCacheLine = 64;
+    for (std::size_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(static_cast<const char*>(row) + i);
+}
 
 double norm_of(const float* row, std::size_t D) {
     double total = 0.0;
@@ -69,11 +76,17 @@ void choose(const Centroids& centroids, const float* query, const Whole& whole, 
     std::partial_sort_copy(lowest.begin(), lowest.end(), best_of.begin(), best_of.end(), std::greater<>());
     const float least = best_of.back();
     std::vector<Scored> kept;
+    for (std::size_t list = 0; list < centroids.L; ++list)
+        if (!(highest[list] < least)) kept.push_back({0.0f, static_cast<std::int64_t>(list)});
+    if (kept.size() < count) throw std::invalid_argument("The levels are not those of the centroids.");
     std::vector<float> row(centroids.D);
-    for (std::size_t list = 0; list < centroids.L; ++list) {
-        if (highest[list] < least) continue;  // where a bound is no number, the product tells
-        instructions().from_halves(centroids.halves + list * centroids.D, centroids.D, row.data());
-        kept.push_back({or_least(instructions().product(row.data(), query, centroids.D)), static_cast<std::int64_t>(list)});
+    const auto halves_of = [&](std::size_t place) {
+        return centroids.halves + static_cast<std::size_t>(kept[std::min(place, kept.size() - 1)].list) * centroids.D;
+    };
+    for (std::size_t place = 0; place < kept.size(); ++place) {
+        fetch(halves_of(place + 2), centroids.D * sizeof(std::uint16_t));
+        instructions().from_halves(halves_of(place), centroids.D, row.data());
+        kept[place].score = or_least(instructions().product(row.data(), query, centroids.D));
     }
     std::partial_sort(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(count), kept.end(),
                       [](auto& a, auto& b) { return a.score != b.score ? a.score > b.score : a.list < b.list; });
@@ -110,8 +123,7 @@ void best_lists(const Centroids& centroids, const float* queries, std::size_t B,
         whole.push_back(to_levels(queries + query * centroids.D, centroids.D, width, levels.data() + query * width));
     std::unique_ptr<std::int32_t[]> products(new std::int32_t[centroids.L * B]);
     for (std::size_t list = 0; list < centroids.L; ++list) {  // a centroid is read once for all queries
-        const std::int8_t* ahead = centroids.levels + std::min(list + kAhead, centroids.L - 1) * width;
-        for (std::size_t i = 0; i < width; i += kLevelRow) __builtin_prefetch(ahead + i);
+        fetch(centroids.levels + std::min(list + kAhead, centroids.L - 1) * width, width);
         instructions().level_products(centroids.levels + list * width, levels.data(), B, width, products.get() + list * B);
     }
     for (std::size_t query = 0; query < B; ++query)

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -23,6 +24,13 @@ namespace {
 
 template <typename Value, int dimensions>
 using Input = nb::ndarray<const Value, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
+
+// Bytes of a mapped file may begin anywhere; numbers may not.
+template <typename... Arrays>
+void require_aligned(const Arrays&... arrays) {
+    if (((reinterpret_cast<std::uintptr_t>(arrays.data()) % alignof(decltype(*arrays.data()))) || ...))
+        throw std::invalid_argument("An array does not begin where its numbers may begin.");
+}
 
 template <typename Value>
 using Output = nb::ndarray<nb::numpy, Value>;
@@ -64,6 +72,7 @@ std::vector<std::vector<Range>> ranges_of(const Input<std::int64_t, 2>& starts, 
 nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input<std::int64_t, 2> starts,
                      Input<std::int64_t, 2> stops, std::size_t k, std::optional<Input<std::uint8_t, 1>> allowed,
                      std::size_t threads) {
+    require_aligned(tables, starts, stops);
     const std::size_t B = tables.shape(0), M = tables.shape(1);
     require(M >= 1 && M <= kWidest, "Codes must have 1 to 257 bytes.");
     require(tables.shape(2) == kEntries, "Tables must have 256 entries.");
@@ -97,6 +106,7 @@ nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input
 
 // [B, M, 256]. codebooks: [M, d, K], a row for each dimension.
 Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
+    require_aligned(codebooks, queries);
     const std::size_t M = codebooks.shape(0), d = codebooks.shape(1), K = codebooks.shape(2), B = queries.shape(0);
     require(queries.shape(1) == M && queries.shape(2) == d, "Codebooks and queries differ in dimension.");
     require(K >= 1 && K <= kEntries, "A codebook must have 1 to 256 codewords.");
@@ -110,7 +120,10 @@ Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
 
 // Centroids as bytes [L, width], and what is known of each [L, 3].
 nb::tuple levels_of(Input<std::uint16_t, 2> centroids) {
+    require_aligned(centroids);
     const std::size_t L = centroids.shape(0), D = centroids.shape(1);
+    require(std::none_of(centroids.data(), centroids.data() + L * D, [](auto half) { return (half & 0x7c00) == 0x7c00; }),
+            "A centroid is no finite number.");
     auto levels = make_array<std::int8_t>({L, level_width(D)});
     auto about = make_array<float>({L, 3});
     static_assert(sizeof(Level) == 3 * sizeof(float));
@@ -124,6 +137,7 @@ nb::tuple levels_of(Input<std::uint16_t, 2> centroids) {
 // [B, count]
 Output<std::int64_t> lists_of(Input<std::uint16_t, 2> centroids, Input<std::int8_t, 2> levels, Input<float, 2> about,
                               Input<float, 2> queries, std::size_t count) {
+    require_aligned(centroids, about, queries);
     const std::size_t L = centroids.shape(0), D = centroids.shape(1), B = queries.shape(0);
     require(queries.shape(1) == D, "Centroids and queries differ in dimension.");
     require(levels.shape(0) == L && levels.shape(1) == level_width(D) && about.shape(0) == L && about.shape(1) == 3,
@@ -138,6 +152,7 @@ Output<std::int64_t> lists_of(Input<std::uint16_t, 2> centroids, Input<std::int8
 
 // Tables of all centroids as bytes [L, M, 256], and what their sums lack [L].
 nb::tuple prepared(Input<float, 2> centroids, Input<float, 3> codebooks) {
+    require_aligned(centroids, codebooks);
     const Sizes sizes{codebooks.shape(0), codebooks.shape(1), codebooks.shape(2), centroids.shape(0)};
     require(sizes.M >= 1 && sizes.M <= kWidest, "Codes must have 1 to 257 bytes.");
     require(sizes.K >= 1 && sizes.K <= kEntries, "A codebook must have 1 to 256 codewords.");
@@ -154,6 +169,7 @@ nb::tuple prepared(Input<float, 2> centroids, Input<float, 3> codebooks) {
 // The nearest list of each document [n], and its squared distance [n]. words: [M, K, d]
 nb::tuple nearest_lists(Input<std::uint8_t, 2> codes, Input<std::uint8_t, 3> tables, Input<float, 1> lacking,
                         Input<float, 2> centroids, Input<float, 3> words, std::size_t threads) {
+    require_aligned(lacking, centroids, words);
     const std::size_t n = codes.shape(0);
     const Sizes sizes{words.shape(0), words.shape(2), words.shape(1), centroids.shape(0)};
     require(sizes.M >= 1 && sizes.M <= kWidest && codes.shape(1) == sizes.M, "Codes and codebooks differ in bytes.");
@@ -186,6 +202,8 @@ NB_MODULE(_kernel, module) {
     module.def("prepare", &prepared, arg("centroids").noconvert(), arg("codebooks").noconvert());
     module.def("nearest", &nearest_lists, arg("codes").noconvert(), arg("tables").noconvert(), arg("lacking").noconvert(),
                arg("centroids").noconvert(), arg("words").noconvert(), arg("threads") = 1);
+    module.attr("WIDEST") = kWidest;
+    module.attr("BLOCK") = kBlock;
     module.def("path", [] { return std::string(instructions().name); });
 }
 

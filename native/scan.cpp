@@ -10,9 +10,10 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
-#include <thread>
+#include <tuple>
 
 #include "instructions.hpp"
+#include "threads.hpp"
 
 namespace repconc {
 namespace {
@@ -25,14 +26,15 @@ constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two loo
 // Tables as bytes, one step for all of them. Gives how far apart two rounded sums must be for their exact order to be certain.
 double round(const float* tables, std::size_t M, std::uint8_t* rounded) {
     float least[kWidest], largest[kWidest];
-    if (!instructions().find_bounds(tables, M, least, largest))
-        throw std::invalid_argument("A table holds NaN or an infinite value.");
+    bool finite = instructions().find_bounds(tables, M, least, largest);
     double widest = 0.0, size = 0.0;
     for (std::size_t m = 0; m < M; ++m) {
         const double low = least[m], high = largest[m];
         widest = std::max(widest, high - low);
         size += std::max(std::abs(low), std::abs(high));
     }
+    finite = finite && size <= std::numeric_limits<float>::max();  // else sums would tie at infinity
+    if (!finite) throw std::overflow_error("Scores would be no finite numbers.");
     const double steps = widest > 0.0 ? 255.0 / widest : 0.0;  // in one unit; none where all sums are equal
     instructions().round_tables(tables, M, least, steps, rounded);
     // Each entry is off by half a step at most, on both sides; and float32 sums round, by less than M * eps * size.
@@ -171,7 +173,7 @@ std::vector<Visit> visits_of(const std::vector<std::vector<Range>>& lists) {
             if (lists[query][rank].start < lists[query][rank].stop) visits.push_back({lists[query][rank], query, rank > 0});
     if (lists.size() > 1)
         std::stable_sort(visits.begin(), visits.end(), [](auto& a, auto& b) {
-            return a.later != b.later ? b.later : a.list.start < b.list.start;
+            return std::tie(a.later, a.list.start, a.list.stop) < std::tie(b.later, b.list.start, b.list.stop);
         });
     return visits;
 }
@@ -181,7 +183,9 @@ std::vector<Unit> units_of(const std::vector<Visit>& visits) {
     for (std::size_t first = 0, last; first < visits.size(); first = last) {
         const Visit& visit = visits[first];
         for (last = first + 1; last < visits.size(); ++last)
-            if (visits[last].list.start != visit.list.start || visits[last].later != visit.later) break;
+            if (visits[last].list.start != visit.list.start || visits[last].list.stop != visit.list.stop ||
+                visits[last].later != visit.later)
+                break;
         for (std::int64_t start = visit.list.start; start < visit.list.stop; start += kPiece)
             units.push_back({{start, std::min(start + kPiece, visit.list.stop)}, first, last});
     }
@@ -217,11 +221,7 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
             if (thread == 0 && since >= kBetweenQuestions) since = 0, stopped = stopped || interrupted();
         }
     };
-    {
-        std::vector<std::jthread> others;
-        for (std::size_t thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
-        work(0);
-    }
+    on_threads(threads, work);
     std::vector<Found> results(count);
     for (std::size_t query = 0; query < count && !stopped; ++query) {
         for (std::size_t thread = 1; thread < threads; ++thread) found[0][query].join(found[thread][query]);

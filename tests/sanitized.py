@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PATHS = ("portable", "avx2", "avx512vbmi", "neon")
-TESTS = "plain_result or same_bits or highest or beyond_floats or refused"
+TESTS = "plain_result or same_bits or highest or nearest_centroid or many_documents or beyond_floats or refused"
 
 
 def main(folder: Path) -> None:

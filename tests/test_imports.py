@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "lines": {"errors"},
     "packages": {"errors", "files"},
     "vectors": {"config", "errors", "files", "records"},
-    "kernel": set(),
+    "kernel": {"errors"},
     "codec": {"errors", "kernel", "records"},
     "losses": set(),
     "quantization": {"codec", "errors"},

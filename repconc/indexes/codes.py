@@ -44,10 +44,10 @@ class CodeIndex:
             # One at a time: a rotated batch rounds differently from a single query.
             part = queries[start : start + QUERIES_AT_A_TIME]
             tables = np.concatenate([self.codec.tables(query) for query in part])
-            if not np.isfinite(tables).all():
-                raise RepconcError("A query vector holds values too large to multiply.")
             starts = np.zeros((len(part), 1), np.int64)
-            for places, scores in scan(self._codes, tables, starts, starts + len(self), k, threads=threads or 1):
+            for places, scores in scan(
+                self._codes, tables, starts, starts + len(self), k, threads=1 if threads is None else threads
+            ):
                 found = zip(places.tolist(), scores.tolist(), strict=True)
                 hits.append(in_order(Hit(self.ids[place], score) for place, score in found)[:k])
         return hits

@@ -62,7 +62,7 @@ class DocumentReader:
         return self._hashes.all(), self._owners.all()
 
     def number_of(self, id: str) -> int | None:
-        """The last document of this id, or None."""
+        """The document of this id, or None."""
         wanted = hashes_of([id.encode()])[0]
         low, high = 0, len(self._hashes)
         while low < high:  # not numpy's search, which would touch blocks unverified
@@ -114,7 +114,9 @@ class Database:
         try:
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         except sqlite3.OperationalError as error:
-            raise FileNotFoundError(ENOENT, str(error), str(file.path)) from error
+            if not file.path.exists():  # a writer removed it
+                raise FileNotFoundError(ENOENT, str(error), str(file.path)) from error
+            raise RepconcError(f"{file.path} cannot be opened ({first_line(error)}).") from error
         self._lock = threading.Lock()
 
     def run(self, statement: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:

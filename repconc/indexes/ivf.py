@@ -88,8 +88,12 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """What search needs in memory: codes, lists, codebooks, removal bits; without ids and texts."""
-        return sum(self.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
+        """What search needs in memory: codes, lists, codebooks, removal bits; without ids and texts.
+
+        Centroids are there twice: as on disk, and with one byte a dimension, which is read first.
+        """
+        on_disk = sum(self.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
+        return on_disk + int(self.centroids.size)
 
     def sizes(self) -> dict[str, int]:
         """Bytes by part, on disk."""
@@ -135,7 +139,7 @@ class Index:
         for start in range(0, len(vectors), QUERIES_AT_A_TIME):
             # One at a time: a rotated batch rounds differently, and a query must find the same alone and in a batch.
             blocks = np.concatenate([self.scoring.transform(one) for one in vectors[start : start + QUERIES_AT_A_TIME]])
-            found += self._search(blocks, Ask(k, chosen, tree, threads or 1, documents))
+            found += self._search(blocks, Ask(k, chosen, tree, 1 if threads is None else threads, documents))
         return found
 
     def __contains__(self, id: str) -> bool:
@@ -171,8 +175,6 @@ class Index:
     def _search(self, blocks: np.ndarray, ask: Ask) -> list[Hits]:
         """blocks: [B, M, d], transformed queries."""
         tables = self.scoring.tables_of(blocks)
-        if not np.isfinite(tables).all():
-            raise RepconcError("A query vector holds values too large to multiply.")
         found: list[list[Part]] = [[] for _ in blocks]
         waiting, read = np.arange(len(blocks)), 0
         while len(waiting) and read < self.manifest.lists:

@@ -20,6 +20,8 @@ from repconc.packages import Progress
 
 VECTORS_AT_A_TIME = 4096
 CODES_AT_A_TIME = 1 << 17
+FEW = 4096
+"""Documents for which tables of all centroids would cost more than they save."""
 SAMPLE_A_LIST = 40
 TURNS = 10
 
@@ -32,7 +34,7 @@ def default_lists(documents: int) -> int:
 def train_centroids(codes: np.ndarray, codec: Codec, lists: int, seed: int, progress: Progress) -> np.ndarray:
     """[L, D] float16: k-means on the decoded vectors of a sample of codes [N, M]."""
     random = np.random.default_rng(seed)
-    sample = np.sort(random.permutation(len(codes))[: max(lists * SAMPLE_A_LIST, lists)])
+    sample = np.sort(random.permutation(len(codes))[: lists * SAMPLE_A_LIST])
     chosen = np.asarray(codes[sample])
     centroids = codec.decode(chosen[random.permutation(len(chosen))[:lists]])
     for turn in range(TURNS):
@@ -46,7 +48,7 @@ def train_centroids(codes: np.ndarray, codec: Codec, lists: int, seed: int, prog
         if len(empty):  # start again where vectors are farthest from home
             centroids[empty] = codec.decode(chosen[np.argsort(-distances, kind="stable")[: len(empty)]])
         progress(turn + 1, TURNS)
-    if np.abs(centroids).max() > np.finfo(np.float16).max:
+    if not np.abs(centroids).max() <= np.finfo(np.float16).max:
         raise RepconcError("The vectors are too long for centroids of half precision; scale them down.")
     return centroids.astype(np.float16)
 
@@ -56,10 +58,13 @@ def nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The L2-nearest centroid [N] of each decoded vector, and its squared distance [N]. codes: [N, M]"""
     centroids = np.ascontiguousarray(centroids, np.float32)
-    scanned = kernel() is not None and codec.blocks <= WIDEST and len(codes) > VECTORS_AT_A_TIME
+    scanned = kernel() is not None and codec.blocks <= WIDEST and len(codes) > FEW
     find, at_a_time = (_scan, CODES_AT_A_TIME) if scanned else (_compare, VECTORS_AT_A_TIME)
     # A centroid's products with coded documents are sums of table entries, as a query's are.
-    ready = kernel().prepare(centroids, codec.by_dimension) if scanned else ((centroids**2).sum(axis=1) / 2,)
+    try:
+        ready = kernel().prepare(centroids, codec.by_dimension) if scanned else ((centroids**2).sum(axis=1) / 2,)
+    except OverflowError as error:
+        raise RepconcError("The vectors are too long to be compared; scale them down.") from error
     owners, distances = np.empty(len(codes), np.int64), np.empty(len(codes), np.float32)
     for start in range(0, len(codes), at_a_time):
         part = slice(start, start + at_a_time)
@@ -72,7 +77,7 @@ def nearest(
 def _scan(
     codes: np.ndarray, codec: Codec, centroids: np.ndarray, tables: np.ndarray, lacking: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    words, threads = np.ascontiguousarray(codec.codebooks), os.cpu_count() or 1
+    words, threads = np.ascontiguousarray(codec.codebooks), len(os.sched_getaffinity(0))
     found: tuple[np.ndarray, np.ndarray] = kernel().nearest(codes, tables, lacking, centroids, words, threads)
     return found
 

@@ -5,12 +5,15 @@ Where the kernel was not built, numpy does the same: the same documents and scor
 
 import numpy as np
 
+from repconc.errors import RepconcError
 from repconc.indexes.blocks import scores_of
 from repconc.indexes.top import best_places
 from repconc.kernel import kernel
 
 WIDEST = 257
 """Bytes of a code that the kernel can sum in 16 bits."""
+
+TOO_LARGE = "A query vector holds values too large to multiply."
 
 Found = list[tuple[np.ndarray, np.ndarray]]
 """Positions and scores, for each query."""
@@ -32,10 +35,17 @@ def scan(
     table entries for m = 0 .. M - 1.
     """
     native = kernel()
+    if threads < 1:
+        raise RepconcError(f"threads is {threads}; at least one must search.")
     if native is None or tables.shape[1] > WIDEST:
+        if not np.abs(tables).max(axis=2).sum(axis=1, dtype=np.float64).max(initial=0) <= np.finfo(np.float32).max:
+            raise RepconcError(TOO_LARGE)
         rows = zip(tables, starts, stops, strict=True)
         return [_plain(content, own, first, last, k, allowed) for own, first, last in rows]
-    ends, positions, scores = native.scan(content, _whole(tables), starts, stops, k, allowed, threads)
+    try:
+        ends, positions, scores = native.scan(content, _whole(tables), starts, stops, k, allowed, threads)
+    except OverflowError as error:
+        raise RepconcError(TOO_LARGE) from error
     return list(zip(np.split(positions, ends[:-1]), np.split(scores, ends[:-1]), strict=True))
 
 

@@ -1,13 +1,13 @@
 """A segment: documents that were added together, their codes in the order of their lists.
 
-codes      [n, M] uint8, list after list
+codes      [n, M] uint8, list after list, in blocks (blocks.py)
 offsets    [L + 1]: where each list begins
 numbers    [n]: which document stands at a position
 removed    one bit a position, where documents were removed since
 """
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -120,9 +120,13 @@ class SegmentReader:
         return np.unpackbits(bits, count=self.segment.count, bitorder="little").astype(bool)
 
     def is_removed(self, number: int) -> bool:
+        return number in self._removed_numbers
+
+    @cached_property
+    def _removed_numbers(self) -> frozenset[int]:
         if not self.segment.removed:
-            return False
-        return bool(self.removed()[self.numbers.all() == number][0])
+            return frozenset()
+        return frozenset(self.numbers.all()[self.removed()].tolist())
 
     def _matching(self, tree: Filter | None) -> np.ndarray:
         """A bitmap by position."""

@@ -6,8 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repconc.codec import Codec
+from repconc.errors import RepconcError
 from repconc.indexes.lists import Lists, nearest
 from repconc.kernel import kernel
+
+
+def unaligned(shape: tuple[int, ...], dtype: type) -> np.ndarray:
+    """Zeros that begin one byte too late."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.zeros(size + 64, np.uint8)[1 : size + 1].view(dtype).reshape(shape)
 
 
 @settings(deadline=None, max_examples=60)
@@ -65,13 +72,34 @@ def test_a_document_goes_to_the_nearest_centroid(n, M, K, d, L, size, seed):
     centroids = (size * random.normal(size=(L, M * d))).astype(np.float32)
     codes = random.integers(0, K, (n, M)).astype(np.uint8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("repconc.indexes.lists.VECTORS_AT_A_TIME", 0 if kernel() else 100)  # no number is small
+        patch.setattr("repconc.indexes.lists.FEW", 0)
+        patch.setattr("repconc.indexes.lists.VECTORS_AT_A_TIME", 100)
         patch.setattr("repconc.indexes.lists.CODES_AT_A_TIME", 300)
         owners, distances = nearest(codes, codec, centroids)
     plain = ((codec.decode(codes).astype(np.float64)[:, None] - centroids.astype(np.float64)) ** 2).sum(axis=2)
     within = 1e-5 * plain.max()
     np.testing.assert_allclose(plain[np.arange(n), owners], plain.min(axis=1), rtol=0, atol=within)
     np.testing.assert_allclose(distances, plain.min(axis=1), rtol=0, atol=within)
+
+
+def test_many_documents_on_several_threads():
+    random = np.random.default_rng(0)
+    codec = Codec(random.normal(size=(4, 16, 3)).astype(np.float32), 12)
+    codes = random.integers(0, 16, (10_001, 4)).astype(np.uint8)
+    centroids = random.normal(size=(20, 12)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("repconc.indexes.lists.kernel", lambda: None)
+        plain = nearest(codes, codec, centroids)[0]
+    assert np.array_equal(nearest(codes, codec, centroids)[0], plain)
+    if native := kernel():
+        ready = native.prepare(centroids, codec.by_dimension)
+        assert np.array_equal(native.nearest(codes, *ready, centroids, codec.codebooks, 3)[0], plain)
+
+
+def test_vectors_that_are_too_long_are_refused():
+    codec = Codec(np.full((2, 4, 3), 1e30, np.float32), 6)
+    with pytest.raises(RepconcError, match="scale them down"):
+        nearest(np.zeros((5000, 2), np.uint8), codec, np.full((3, 6), 1e30, np.float32))
 
 
 @pytest.mark.skipif(kernel() is None, reason="the kernel was not built")
@@ -83,6 +111,8 @@ def test_a_document_goes_to_the_nearest_centroid(n, M, K, d, L, size, seed):
         {"levels": np.zeros((3, 4), np.int8)},
         {"about": np.zeros((3, 2), np.float32)},
         {"queries": np.zeros((1, 5), np.float32)},
+        {"queries": unaligned((1, 4), np.float32)},
+        {"about": np.full((3, 3), -1, np.float32)},
         {"count": 0},
         {"count": 4},
     ],
@@ -95,9 +125,50 @@ def test_malformed_arrays_are_refused(changes):
         "centroids": centroids,
         "levels": levels,
         "about": about,
-        "queries": np.zeros((1, 4), np.float32),
+        "queries": np.ones((1, 4), np.float32),
         "count": 2,
     }
     assert kernel().best_lists(**good).tolist() == [[0, 1]]
     with pytest.raises((TypeError, ValueError)):
         kernel().best_lists(**good | changes)
+
+
+@pytest.mark.skipif(kernel() is None, reason="the kernel was not built")
+@pytest.mark.parametrize(
+    ("function", "changes"),
+    [
+        ("tables", {"codebooks": np.zeros((2, 3), np.float32)}),
+        ("tables", {"codebooks": np.zeros((2, 3, 257), np.float32)}),
+        ("tables", {"queries": np.zeros((1, 2, 4), np.float32)}),
+        ("tables", {"queries": unaligned((1, 2, 3), np.float32)}),
+        ("levels", {"centroids": np.zeros((5, 6), np.float16)}),
+        ("levels", {"centroids": np.full((5, 6), 0x7C00, np.uint16)}),  # infinite
+        ("prepare", {"centroids": np.zeros((5, 7), np.float32)}),
+        ("prepare", {"codebooks": np.zeros((0, 3, 4), np.float32)}),
+        ("prepare", {"codebooks": np.full((2, 3, 4), np.nan, np.float32)}),
+        ("nearest", {"codes": np.full((7, 2), 4, np.uint8)}),  # there are four codewords
+        ("nearest", {"codes": np.zeros((7, 3), np.uint8)}),
+        ("nearest", {"tables": np.zeros((4, 2, 256), np.uint8)}),
+        ("nearest", {"lacking": np.zeros(4, np.float32)}),
+        ("nearest", {"centroids": np.zeros((5, 7), np.float32)}),
+        ("nearest", {"words": np.zeros((2, 4, 2), np.float32)}),
+    ],
+)
+def test_malformed_arrays_are_refused_by_all_others(function, changes):
+    books, centroids = np.ones((2, 3, 4), np.float32), np.ones((5, 6), np.float32)
+    tables, lacking = kernel().prepare(centroids, books)
+    good = {
+        "tables": {"codebooks": books, "queries": np.ones((1, 2, 3), np.float32)},
+        "levels": {"centroids": np.zeros((5, 6), np.uint16)},
+        "prepare": {"centroids": centroids, "codebooks": books},
+        "nearest": {
+            "codes": np.zeros((7, 2), np.uint8),
+            "tables": tables,
+            "lacking": lacking,
+            "centroids": centroids,
+            "words": np.ones((2, 4, 3), np.float32),
+        },
+    }[function]
+    getattr(kernel(), function)(**good)
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        getattr(kernel(), function)(**good | changes)
