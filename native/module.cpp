@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -109,6 +110,7 @@ Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
     require_aligned(codebooks, queries);
     const std::size_t M = codebooks.shape(0), d = codebooks.shape(1), K = codebooks.shape(2), B = queries.shape(0);
     require(queries.shape(1) == M && queries.shape(2) == d, "Codebooks and queries differ in dimension.");
+    require(M >= 1 && d >= 1, "Codebooks hold nothing.");
     require(K >= 1 && K <= kEntries, "A codebook must have 1 to 256 codewords.");
     auto tables = make_array<float>({B, M, kEntries});
     nb::gil_scoped_release unlocked;
@@ -176,6 +178,8 @@ nb::tuple nearest_lists(Input<std::uint8_t, 2> codes, Input<std::uint8_t, 3> tab
     require(sizes.L >= 1 && centroids.shape(1) == sizes.M * sizes.d, "Centroids and codebooks differ in dimension.");
     require(tables.shape(0) == sizes.L && tables.shape(1) == sizes.M && tables.shape(2) == kEntries &&
                 lacking.shape(0) == sizes.L, "The tables are not those of the centroids.");
+    require(std::all_of(lacking.data(), lacking.data() + sizes.L, [](float value) { return std::isfinite(value); }),
+            "The tables are not those of the centroids.");
     require(std::all_of(codes.data(), codes.data() + n * sizes.M, [&](auto code) { return code < sizes.K; }),
             "A code is larger than its codebook.");
     auto owners = make_array<std::int64_t>({n});

@@ -203,7 +203,7 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
         fresh.emplace_back(k, round(tables + query * size, codes.M, rounded.get() + query * size));
     const std::vector<Visit> visits = visits_of(lists);
     const std::vector<Unit> units = units_of(visits);
-    threads = std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(1, units.size()));
+    threads = std::clamp<std::size_t>(threads, 1, std::clamp<std::size_t>(units.size(), 1, kMostThreads));
 
     std::vector<std::vector<Candidates>> found(threads, fresh);  // each thread keeps its own
     std::atomic<std::size_t> taken{0};

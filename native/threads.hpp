@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <mutex>
@@ -9,6 +10,8 @@
 #include <vector>
 
 namespace repconc {
+
+constexpr std::size_t kMostThreads = 256;
 
 // What a thread throws is thrown here, once all have ended.
 template <typename Work>
@@ -25,7 +28,7 @@ void on_threads(std::size_t threads, const Work& work) {
     };
     {
         std::vector<std::jthread> others;
-        for (std::size_t thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
+        for (std::size_t thread = 1; thread < std::min(threads, kMostThreads); ++thread) others.emplace_back(guarded, thread);
         guarded(0);
     }
     if (thrown) std::rethrow_exception(thrown);

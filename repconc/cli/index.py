@@ -53,7 +53,7 @@ def build(
     with progress_bars(quiet) as show:
         trained = RepconcModel.load(model, device)
         built = build_index(trained, loaded, output, vectors=vectors, lists=lists, seed=seed, show=show)
-    _describe(built, as_json)
+    describe(built, as_json)
 
 
 @app.command()
@@ -106,8 +106,10 @@ def compact(folder: IndexFolder, as_json: Json = False, quiet: Quiet = False) ->
     before = len(read_manifest(folder).segments)
     with progress_bar("merging", quiet) as progress:
         changes = merge(folder, progress)
-    remark(f"{before} segments before, {len(read_manifest(folder).segments)} now.", quiet)
-    _report(changes, as_json)
+    after = len(read_manifest(folder).segments)
+    remark(f"{before} segments before, {after} now.", quiet)
+    if as_json or changes.removed or before == after:
+        _report(changes, as_json)
 
 
 @app.command()
@@ -135,53 +137,7 @@ def info(folder: IndexFolder, as_json: Json = False) -> None:
     """
     from repconc.indexes.ivf import Index
 
-    _describe(Index(folder), as_json)
-
-
-@app.command()
-def export(
-    folder: IndexFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="NAME.lance: a dataset of Lance; else a faiss file.")],
-    quiet: Quiet = False,
-) -> None:
-    """Write an IndexIVFPQ of faiss (ids beside it, in FILE.ids.jsonl), or a dataset of Lance with its index.
-
-    The file of faiss is read back and compared before it gets its name. Adding documents there would code them
-    wrongly: it holds the codebooks that score, not those that code.
-
-    Example: repconc index export index/ -o index.faiss
-    """
-    from repconc.indexes.faiss_export import export_faiss
-    from repconc.indexes.ivf import Index
-    from repconc.indexes.lance_export import export_lance
-
-    if output.suffix == ".lance":
-        with progress_bar("writing", quiet) as progress:
-            export_lance(Index(folder), output, progress)
-    else:
-        export_faiss(Index(folder), output)
-        remark("Search it, but add nothing to it through faiss: that would code documents wrongly.", quiet)
-    typer.echo(output)
-
-
-@app.command("import")
-def import_(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="IndexIVFPQ or IndexPQ over inner products.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the index.")],
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Take the codes of a faiss file, with ids from FILE.ids.jsonl where that is there.
-
-    Only for files that you trust: the reader of faiss is not hardened against others.
-
-    Example: repconc index import index.faiss -o index/
-    """
-    from repconc.indexes.faiss_export import import_faiss
-
-    with progress_bars(quiet) as show:
-        built = import_faiss(path, output, show=show)
-    _describe(built, as_json)
+    describe(Index(folder), as_json)
 
 
 def _add(folder: Path, source: str, model: str | None, as_json: bool, quiet: bool, *, replace: bool) -> None:
@@ -217,7 +173,7 @@ def _report(changes: "Changes", as_json: bool) -> None:
         typer.echo(", ".join(done) or "nothing to do")
 
 
-def _describe(index: "Index", as_json: bool) -> None:
+def describe(index: "Index", as_json: bool) -> None:
     manifest, sizes = index.manifest, index.sizes()
     count = max(1, len(index))
     described = {

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from repconc import __version__
-from repconc.cli import bench, compare, data, demo, encode, evaluate, index, search, train, tune
+from repconc.cli import bench, compare, data, demo, encode, evaluate, exchange, index, search, train, tune
 from repconc.errors import CheckError, RepconcError, first_line
 
 app = typer.Typer(
@@ -26,6 +26,8 @@ app.add_typer(data.app, name="data")
 app.command("encode")(encode.encode)
 app.command("train")(train.train)
 app.add_typer(index.app, name="index")
+app.add_typer(exchange.export_app, name="export")
+app.add_typer(exchange.import_app, name="import")
 app.command("search")(search.search)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)

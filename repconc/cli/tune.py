@@ -35,6 +35,7 @@ def tune(
     """
     from repconc.data.load import load_dataset
     from repconc.evaluation.measures import evaluate
+    from repconc.indexes.folder import refuse_inside
     from repconc.indexes.ivf import Index
     from repconc.indexes.tune import choose, measure_curve, refine
     from repconc.indexes.tune import measure as measure_point
@@ -54,6 +55,7 @@ def tune(
         return next(iter(evaluate(run, judged, [measure], loaded.relevance(split)).means.values()))
 
     image = plot or folder.resolve().with_name(f"{folder.resolve().name}.tuning.png")
+    refuse_inside(folder, image)
     vectors = model_of(index, name=model).encoder.embed_queries([query.text for query in asked])
     with progress_bar("measuring", quiet) as progress:
         points = measure_curve(index, vectors, _depth(measure), quality, progress)

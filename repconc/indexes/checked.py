@@ -16,6 +16,8 @@ from repconc.errors import RepconcError
 from repconc.files import sync_file
 
 BLOCK = 1 << 18
+SMALL = 1 << 20
+"""Bytes of a file that is read and not mapped: a map holds a file descriptor, and an index may have many segments."""
 
 
 class FileEntry(Settings):
@@ -83,13 +85,20 @@ class CheckedFile:
         self._sums = np.frombuffer(bytes.fromhex(entry.checksums), ">u4")
         if len(self._sums) != -(-entry.bytes // BLOCK):
             raise RepconcError(f"The manifest has {len(self._sums)} checksums for {self.path}: {MEND}")
-        # As a plain array: slices of numpy's own class of maps are slow.
-        self._bytes = np.asarray(np.memmap(self.path, np.uint8, "r")) if entry.bytes else np.empty(0, np.uint8)
+        if entry.bytes <= SMALL:
+            self._bytes = np.fromfile(self.path, np.uint8)
+        else:  # as a plain array: slices of numpy's own class of maps are slow
+            self._bytes = np.asarray(np.memmap(self.path, np.uint8, "r"))
         self._seen = np.zeros(len(self._sums), bool)
         self._all_seen = not len(self._sums)
 
     def __len__(self) -> int:
         return self._entry.bytes
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it was read as a whole, and its name is not needed any more."""
+        return self._entry.bytes <= SMALL
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Some bytes, verified; a view of the map."""

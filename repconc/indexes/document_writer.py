@@ -38,10 +38,16 @@ class DocumentWriter:
         return self._count
 
     def expect(self, fields: Iterable[str]) -> None:
-        """Fields of documents that these will be merged with, so that too many are refused now and not then."""
+        """Fields of other documents, which get columns too: too many are refused now, not when segments are merged."""
         self._fields.update(dict.fromkeys(fields))
 
     def add(self, documents: Sequence[Document]) -> None:
+        for document in documents:
+            if (
+                not all(isinstance(part, str) for part in (document.id, document.title, document.text))
+                or not document.id
+            ):
+                raise RepconcError(f"Document {document.id!r} needs an id, a title and a text that are strings.")
         encoded = [document.id.encode() for document in documents]
         ends = self._end + np.cumsum([len(id) for id in encoded], dtype=np.int64)
         self._end = int(ends[-1]) if len(ends) else self._end

@@ -63,7 +63,10 @@ class DocumentReader:
 
     def number_of(self, id: str) -> int | None:
         """The document of this id, or None."""
-        wanted = hashes_of([id.encode()])[0]
+        try:
+            wanted = hashes_of([id.encode()])[0]
+        except UnicodeEncodeError:
+            return None  # no id has such characters
         low, high = 0, len(self._hashes)
         while low < high:  # not numpy's search, which would touch blocks unverified
             middle = (low + high) // 2
@@ -112,7 +115,11 @@ class Database:
         self.file = file
         address = f"file:{quote(str(file.path.resolve()))}?mode=ro&immutable=1"
         try:
-            self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+            if file.is_in_memory:
+                self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+                self._connection.deserialize(file.untouched().tobytes())
+            else:
+                self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         except sqlite3.OperationalError as error:
             if not file.path.exists():  # a writer removed it
                 raise FileNotFoundError(ENOENT, str(error), str(file.path)) from error

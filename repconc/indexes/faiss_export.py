@@ -16,6 +16,7 @@ import numpy as np
 from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line, import_extra
 from repconc.files import atomic_path, atomic_write
+from repconc.indexes.folder import refuse_inside
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import Batches, Show, build, quietly
 from repconc.records import Document
@@ -54,6 +55,7 @@ def to_faiss(index: Index) -> tuple[Any, list[str]]:
 def export_faiss(index: Index, path: Path) -> None:
     """Write it, read it back, compare its answers with ours; only then it gets its name."""
     faiss = _faiss()
+    refuse_inside(index.folder, path)
     made, ids = to_faiss(index)
     if not ids:
         raise RepconcError(f"{index.folder} holds no documents to export.")

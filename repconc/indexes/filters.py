@@ -176,7 +176,8 @@ class _Parser:
         if kind == "string":
             return _unquoted(text)
         if kind == "number":
-            return int(text) if re.fullmatch(r"[-+]?\d{1,18}", text) else float(text)
+            whole = int(text) if re.fullmatch(r"[-+]?\d{1,19}", text) else None
+            return whole if whole is not None and -(2**63) <= whole < 2**63 else float(text)
         if kind == "word" and text.lower() in WORDS:
             return WORDS[text.lower()]
         raise self._refusal(place)

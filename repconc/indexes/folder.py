@@ -58,3 +58,9 @@ def _clean(folder: Path) -> None:
         if OURS.fullmatch(path.name) and path.name not in names:
             path.unlink()
     remove_partials(folder, of=MANIFEST)
+
+
+def refuse_inside(folder: Path, output: Path) -> None:
+    """What is written beside an index must not lie in it: it could take the place of its files."""
+    if output.resolve().is_relative_to(folder.resolve()):
+        raise RepconcError(f"{output} lies in the folder of the index itself; choose another place.")

@@ -76,7 +76,7 @@ class Index:
             raise RepconcError(f"{self._codec_file.path} does not fit the manifest: {MEND}")
         width = self.scoring.codebooks.shape[0] * self.scoring.codebooks.shape[2]
         centroids = CheckedArray(self.folder, manifest.files["centroids"], "<f2", width)
-        self.centroids = centroids.all()  # [L, D]
+        self.centroids = centroids.all().reshape(-1, width)  # [L, D]
         self.lists = Lists(self.centroids)
         self._shared = [self._codec_file, centroids.file]
         self.segments = [
@@ -128,18 +128,15 @@ class Index:
         documents: with title, text and metadata.
         """
         vectors = self._checked(queries)
-        if k < 1:
-            raise RepconcError(f"k is {k}; at least one result must be asked for.")
-        if probes is not None and probes < 1:
-            raise RepconcError(f"probes is {probes}; at least one list must be read.")
+        k = min(_whole("k", k), max(1, len(self)))
+        chosen = min(_whole("probes", self.manifest.probes if probes is None else probes), self.manifest.lists)
         tree = None if filter is None else self._parsed(filter)
-        chosen = min(probes or self.manifest.probes, self.manifest.lists)
-
+        workers = 1 if threads is None else _whole("threads", threads)
         found: list[Hits] = []
         for start in range(0, len(vectors), QUERIES_AT_A_TIME):
             # One at a time: a rotated batch rounds differently, and a query must find the same alone and in a batch.
             blocks = np.concatenate([self.scoring.transform(one) for one in vectors[start : start + QUERIES_AT_A_TIME]])
-            found += self._search(blocks, Ask(k, chosen, tree, 1 if threads is None else threads, documents))
+            found += self._search(blocks, Ask(k, chosen, tree, workers, documents))
         return found
 
     def __contains__(self, id: str) -> bool:
@@ -207,7 +204,9 @@ class Index:
 
     def _checked(self, queries: np.ndarray) -> np.ndarray:
         vectors = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-        if vectors.ndim != 2 or vectors.shape[1] != self.manifest.dimension:
+        if vectors.ndim != 2:
+            raise RepconcError("Give one query vector, or a matrix with one in each row.")
+        if vectors.shape[1] != self.manifest.dimension:
             raise RepconcError(
                 f"The queries have {vectors.shape[-1]} dimensions and the index {self.manifest.dimension}: "
                 "they must come from the index's own model."
@@ -222,3 +221,9 @@ class Index:
             known = ", ".join(sorted(self.fields)) or "none"
             raise RepconcError(f"No document has the field {sorted(unknown)[0]!r}; the fields are: {known}.")
         return tree
+
+
+def _whole(name: str, value: int) -> int:
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise RepconcError(f"{name} is {value}; it must be a whole number of at least one.")
+    return int(value)

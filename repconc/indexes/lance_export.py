@@ -13,6 +13,7 @@ import numpy as np
 
 from repconc.errors import RepconcError, import_extra
 from repconc.files import atomic_directory
+from repconc.indexes.folder import refuse_inside
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import documents_of
 from repconc.packages import Progress
@@ -22,6 +23,7 @@ def export_lance(index: Index, output: Path, progress: Progress = lambda done, t
     """Write the dataset and its index, or nothing."""
     lance = import_extra("lance", extra="lance")
     arrow = import_extra("pyarrow", extra="lance")
+    refuse_inside(index.folder, output)
     if index.scoring.rotation is not None:
         raise RepconcError("Lance has no place for a rotation; this index can be exported to faiss.")
     M, K, d = index.scoring.codebooks.shape

@@ -7,7 +7,7 @@ removed    one bit a position, where documents were removed since
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +94,7 @@ class SegmentReader:
         sizes = len(self.codes), len(self.numbers), len(self.offsets)
         if sizes != (segment.count * blocks, segment.count, lists + 1):
             raise RepconcError(f"{self.codes.path} does not hold {segment.count} documents: {MEND}")
-        self._allowed = lru_cache(FILTERS_IN_MEMORY)(self._matching)
+        self._bitmaps: dict[Filter | None, np.ndarray] = {}
 
     def files(self) -> list[CheckedFile]:
         files = [self.codes, self._offsets.file, self.numbers.file, *self.documents.files()]
@@ -128,8 +128,15 @@ class SegmentReader:
             return frozenset()
         return frozenset(self.numbers.all()[self.removed()].tolist())
 
+    def _allowed(self, tree: Filter | None) -> np.ndarray:
+        """A bitmap by position; those of the latest filters are kept."""
+        bitmap = self._bitmaps.pop(tree, None)
+        self._bitmaps[tree] = self._matching(tree) if bitmap is None else bitmap
+        while len(self._bitmaps) > FILTERS_IN_MEMORY:
+            self._bitmaps.pop(next(iter(self._bitmaps)), None)
+        return self._bitmaps[tree]
+
     def _matching(self, tree: Filter | None) -> np.ndarray:
-        """A bitmap by position."""
         allowed = ~self.removed()
         if tree is not None:
             passing = np.zeros(self.segment.count, bool)

@@ -143,6 +143,7 @@ def compact(folder: Path, progress: Progress = lambda done, total: None) -> Chan
         if len(manifest.segments) <= 1 and not gone:
             return Changes()
         writer, owners = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords)), []
+        writer.expect(index.fields)  # also those of removed documents only: a filter may go on naming them
         for segment in index.segments:
             for documents, codes, lists in documents_of(segment):
                 writer.add(documents, codes)

@@ -50,7 +50,7 @@ def test_an_index_lives(model, labelled, tmp_path):  # noqa: F811
     assert [(hit["id"], hit["title"], hit["metadata"]) for hit in found["hits"]] == [("new", "River", {"year": 2024})]
     line = json.dumps({"_id": "new", "text": "a queen of stone\x1b[2J"})
     command = [sys.executable, "-m", "repconc.cli.main", "index", "update", "index", "-", "--json"]
-    piped = subprocess.run(command, input=line, text=True, capture_output=True, check=True)
+    piped = subprocess.run(command, input=line, text=True, capture_output=True, check=True)  # a real pipe
     assert json.loads(piped.stdout)["replaced"] == 1
     assert as_json("index", "remove", "index", "-", text="d0\nd1\n")["removed"] == 2
     assert as_json("index", "info", "index")["segments"] == 2
@@ -60,14 +60,18 @@ def test_an_index_lives(model, labelled, tmp_path):  # noqa: F811
     assert "a queen of stone" in shown and "[new]" in shown and "\x1b" not in shown and "[d0]" not in shown
     info = run("index", "info", "index").stdout
     assert "documents:  239" in info and "less than 16 floats" in info
+    run("export", "faiss", "index", "-o", "index.faiss")
+    assert as_json("import", "faiss", "index.faiss", "-o", "back")["documents"] == 239
 
 
 def test_from_vectors_it_is_the_same_index(model, labelled):  # noqa: F811
     run("encode", model, labelled, "-o", "vectors", "--quiet")
     run("index", "build", model, labelled, "-o", "one")
     run("index", "build", model, labelled, "-o", "two", "--vectors", "vectors")
-    one, two = (as_json("search", name, "river of gold", "-k", 50) for name in ("one", "two"))
+    run("index", "build", model, "-o", "three", "--vectors", "vectors")
+    one, two, three = (as_json("search", name, "river of gold", "-k", 50) for name in ("one", "two", "three"))
     assert one == two
+    assert [hit["id"] for hit in three["hits"]] == [hit["id"] for hit in one["hits"]]
 
 
 def test_what_is_refused(model, labelled, tiny_static, tmp_path):  # noqa: F811
@@ -87,6 +91,8 @@ def test_what_is_refused(model, labelled, tiny_static, tmp_path):  # noqa: F811
     assert as_json("index", "info", "index")["documents"] == 240
     with pytest.raises(RepconcError, match="Say what you want"):
         run("tune", "index", labelled)
+    with pytest.raises(RepconcError, match="lies in the folder of the index itself"):
+        run("export", "faiss", "index", "-o", "index/index.json")
     with pytest.raises(RepconcError, match="'fast' is no time"):
         run("tune", "index", labelled, "--latency", "fast")
     codes = next((tmp_path / "index").glob("*.codes"))

@@ -2,12 +2,16 @@
 
 import sqlite3
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repconc.errors import RepconcError
 from repconc.indexes.filters import condition_of, fields_of, parse_filter
+from repconc.indexes.writing import build
+from repconc.records import Document
+from tests.indexes.conftest import codecs, make_codes
 
 ROWS = [
     {"year": 2020, "lang": "en", "draft": True},
@@ -128,3 +132,14 @@ def test_any_filter_means_what_python_means(database, tree):
     text = written(tree)
     assert passing(database, text) == [number for number, row in enumerate(ROWS) if holds(tree, row)]
     assert fields_of(parse_filter(text)) <= set(COLUMNS)
+
+
+def test_numbers_of_64_bits_are_compared_as_they_are(tmp_path):
+    """As floats, neighbours of nineteen digits would be the same."""
+    coding, scoring = codecs()
+    big = 1_234_567_890_123_456_789
+    documents = [Document(f"d{n}", "", metadata={"number": big + n}) for n in range(20)]
+    index = build(tmp_path / "index", [(documents, make_codes(range(20)))], coding=coding, scoring=scoring)
+    for text, expected in ((f"number = {big + 3}", {"d3"}), (f"number >= {big + 18}", {"d18", "d19"})):
+        hits = index.search(np.ones(15, np.float32), 20, filter=text)[0]
+        assert {hit.id for hit in hits} == expected

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import add, build, compact, remove, set_probes
+from repconc.records import Document
 from tests.indexes.conftest import batches, codecs, make_codes, make_documents, plain_search
 
 
@@ -53,7 +55,25 @@ def test_hits_bring_their_documents(index, queries):
     assert [hit.document for hit in hits] == make_documents([int(hit.id[1:]) for hit in hits])
 
 
+def test_one_dimension_is_enough(tmp_path):
+    codec = Codec(np.array([[[1.0], [2.0]]], np.float32), 1)
+    codes = np.array([[0], [1], [1]], np.uint8)
+    built = build(tmp_path / "index", [(make_documents(range(3)), codes)], coding=codec, scoring=codec, lists=2)
+    assert [hit.id for hit in built.search(np.ones(1), 3, probes=2)[0]] == ["d2", "d1", "d0"]
+    add(built.folder, [(make_documents([7]), codes[:1])])
+    assert len(Index(built.folder).search(np.ones(1), 9)[0]) == 4
+
+
 class TestChanges:
+    def test_a_filter_may_name_what_only_removed_documents_had(self, tmp_path):
+        coding, scoring = codecs()
+        documents = [Document("a", ""), Document("b", "", metadata={"year": 1})]
+        folder = build(tmp_path / "i", [(documents, make_codes([1, 2]))], coding=coding, scoring=scoring).folder
+        remove(folder, ["b"])
+        for _ in range(2):
+            assert [hit.id for hit in Index(folder).search(np.ones(15), filter="not year = 1")[0]] == ["a"]
+            compact(folder)
+
     def test_add_update_remove_compact(self, folder, queries):
         assert add(folder, batches(range(300, 400))).added == 100
         expect(Index(folder), range(400), queries)
@@ -180,6 +200,12 @@ class TestBadInput:
                 "16 codewords",
             ),
             (lambda index: index.search(np.full(15, 3e38)), "too large to multiply"),
+            (lambda index: index.search(np.full(15, 5e37)), "too large to multiply"),
+            (lambda index: index.search(np.ones(15), 2.5), "k is 2.5"),
+            (lambda index: index.search(np.ones(15), threads=-1), "threads is -1"),
+            (lambda index: index.search(np.ones((1, 1, 15))), "one query vector"),
+            (lambda index: add(index.folder, [([Document("new", None)], make_codes([1]))]), "'new' needs an id"),
+            (lambda index: add(index.folder, [([Document("", "text")], make_codes([1]))]), "'' needs an id"),
             (lambda index: index.search(np.ones(15), filter=" or ".join(["year = 1"] * 2000)), "shorten it"),
             (lambda index: index.search(np.ones(15), filter="lang = '\ud800'"), "half of a character"),
         ],
@@ -189,6 +215,10 @@ class TestBadInput:
         with pytest.raises(RepconcError, match=sentence):
             call(index)
         assert {path.name: path.read_bytes() for path in index.folder.iterdir()} == before
+
+    def test_odd_and_harmless(self, index):
+        assert len(index.search(np.ones(15), 2**70)[0]) == 300
+        assert index.get("\ud800") is None and "" not in index
 
     def test_no_index(self, tmp_path):
         with pytest.raises(RepconcError, match="holds no index"):
