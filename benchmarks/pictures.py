@@ -57,8 +57,34 @@ def tradeoff() -> Figure:
     return figure
 
 
+def recall() -> Figure:
+    """Recall@10 against queries a second on one thread; in the legend what each system keeps for a document."""
+    lines = results.read("recall")
+    figure = Figure(figsize=(8.4, 4.6), layout="constrained")
+    axis = figure.add_subplot()
+    for system in dict.fromkeys(line["system"] for line in lines):
+        own = {line["step"]: line for line in lines if line["system"] == system}.values()
+        ours = system.startswith("RepCONC")
+        size = next(iter(own))["bytes"] / next(iter(own))["documents"]
+        axis.plot(
+            [line["recall"] for line in own],
+            [line["queries a second"] for line in own],
+            "o-" if ours else "s--",
+            markersize=4,
+            linewidth=2 if ours else 1,
+            label=f"{system} ({size:,.0f} bytes)",
+        )
+    axis.set(yscale="log", xlabel="recall@10 of exact search", ylabel="queries a second, one thread")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.3)
+    figure.legend(frameon=False, loc="outside right upper", fontsize=8)
+    return figure
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
+    if results.read("recall"):
+        recall().savefig(FOLDER / "recall.png", dpi=130)
     if results.read("tradeoff"):
         tradeoff().savefig(FOLDER / "tradeoff.png", dpi=130)
     codeword_frequencies().savefig(FOLDER / "codewords.png", dpi=130)

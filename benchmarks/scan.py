@@ -8,8 +8,10 @@ The rivals hold as many bytes a document: faiss IndexPQ the same codes, IndexPQF
 """
 
 import ctypes
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.figures import Figure, interleaved
-from benchmarks.index import DIMENSION, kept_index, queries_of, real_codes
+from benchmarks.index import DIMENSION, PROBES, kept_index, queries_of, real_codes
 from repconc.codec import Codec
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.faiss_export import to_faiss
@@ -40,6 +42,38 @@ def run(quick: bool) -> Iterator[Figure]:
                 yield from _exhaustive(QUICK if quick else IN_CACHE, M, threads, repeats)
             yield from _memory(QUICK if quick else FROM_MEMORY, threads, repeats)
             yield from _inverted(quick, threads, repeats)
+    yield from _without_avx512(quick)
+
+
+def _without_avx512(quick: bool) -> Iterator[Figure]:
+    """The same inverted file in a process that may use AVX2 only."""
+    code = f"from benchmarks.scan import print_ratio; print_ratio({quick})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"REPCONC_KERNEL": "avx2"},
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rival = f"faiss IndexIVFPQ {faiss.__version__}"
+    yield Figure(f"AVX2, {PROBES} lists, k 100, single queries, one thread", float(done.stdout), "x", rival, ">= 1")
+
+
+def print_ratio(quick: bool) -> None:
+    faiss.omp_set_num_threads(1)
+    with threadpool_limits(1):
+        index = kept_index(quick)
+        queries = queries_of(index, real_codes())
+        rival, _ = to_faiss(index)
+        rival.nprobe = min(PROBES, index.manifest.lists)
+        index.search(queries, 100, probes=PROBES)
+        searches = {
+            "ours": _each(partial(index.search, k=100, probes=PROBES), [query[None] for query in queries]),
+            "faiss": _each(partial(rival.search, k=100), [query[None] for query in queries]),
+        }
+        seconds = interleaved(searches, 3 if quick else 9)
+    print(seconds["faiss"] / seconds["ours"])
 
 
 def _exhaustive(count: int, M: int, threads: int, repeats: int) -> Iterator[Figure]:

@@ -99,7 +99,7 @@ def _mean(lines: list[dict[str, Any]], measure: str) -> float:
 
 def figures_table(suite: str) -> Table:
     """The last run of a suite of measurements."""
-    lines = {line["figure"]: line for line in results.read(suite)}
+    lines = {(line["figure"], line["unit"], line["rival"]): line for line in results.read(suite)}
     rows = [
         [
             line["figure"],
@@ -111,6 +111,31 @@ def figures_table(suite: str) -> Table:
         for line in lines.values()
     ]
     return Table(["figure", "value", "goal", "", "against"], rows)
+
+
+SCAN_RIVALS = {
+    "faiss IndexPQ ": "IndexPQ",
+    "faiss IndexPQFastScan": "IndexPQFastScan",
+    "faiss IndexIVFPQ": "IndexIVFPQ",
+    "a sum over": "a plain sum",
+}
+
+
+def scan_table() -> Table:
+    """One row a setting, one column a rival: how many times as fast we are; goals beside, where there are some."""
+    settings: dict[str, dict[str, str]] = {}
+    for line in results.read("scan"):
+        value = f"{line['value']:,.3g}"
+        cells = settings.setdefault(line["figure"], {})
+        if line["rival"] is None:
+            cells["ours"] = f"{value} {line['unit']}"
+            continue
+        column = next(name for start, name in SCAN_RIVALS.items() if line["rival"].startswith(start))
+        goal = f" ({line['goal']} {'met' if line['met'] else 'missed'})" if line["goal"] else ""
+        cells[column] = f"{value}x{goal}"
+    columns = ["ours", *SCAN_RIVALS.values()]
+    rows = [[name, *(cells.get(column, "") for column in columns)] for name, cells in settings.items()]
+    return Table(["setting", *columns], rows)
 
 
 def demo_table() -> str:
@@ -135,7 +160,7 @@ def table(name: str) -> str:
     kind, _, rest = name.partition(" ")
     if kind == "figures":
         return figures_table(rest).render("markdown")
-    made = {"baselines": baselines_table, "summary": summary_table}.get(name)
+    made = {"baselines": baselines_table, "summary": summary_table, "scan": scan_table}.get(name)
     return (made() if made else training_table(rest)).render("markdown")
 
 

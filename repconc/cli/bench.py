@@ -57,4 +57,5 @@ def _import(name: str) -> Any:
 
 def _text(line: dict[str, Any]) -> str:
     goal = f"  (goal {line['goal']}: {'met' if line['met'] else 'missed'})" if line["met"] is not None else ""
-    return f"{line['figure']:<24} {line['value']:>10.4g} {line['unit']}{goal}"
+    against = f", {line['rival']}" if line["rival"] else ""
+    return f"{line['value']:>10.4g} {line['unit']:<5} {line['figure']}{against}{goal}"

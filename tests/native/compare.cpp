@@ -1,11 +1,16 @@
-// Every instruction set of this build against the portable one, on random codes and tables. Ends with 1 where they differ.
+// An instruction set against the portable one, and whole searches against plain sums. Ends with 1 where they differ.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <random>
 #include <vector>
 
+#include "assign.hpp"
 #include "instructions.hpp"
+#include "lists.hpp"
+#include "scan.hpp"
 
 using namespace repconc;
 
@@ -81,7 +86,74 @@ bool same_products(const Instructions& set, std::size_t D) {
     return ours == plain && std::abs(difference) < 1e-3;
 }
 
+// The whole search, against plain sums.
+bool same_search(std::size_t M, std::size_t documents, std::size_t k) {
+    const auto tables = floats(2 * M * kEntries);
+    const auto codes = numbers<std::uint8_t>(documents * M, 0, 255);  // one list
+    const auto list = Range{0, static_cast<std::int64_t>(documents)};
+    const auto found = scan({codes.data(), M, nullptr, 0}, tables.data(), {{list}, {list}}, k, 2, [] { return false; });
+    for (std::size_t query = 0; query < 2; ++query) {
+        std::vector<float> scores(documents);
+        for (std::size_t place = 0; place < documents; ++place) {
+            const std::size_t block = place / kBlock * kBlock, rows = std::min(kBlock, documents - block);
+            for (std::size_t m = 0; m < M; ++m)
+                scores[place] += tables[(query * M + m) * kEntries + codes[block * M + m * rows + place - block]];
+        }
+        std::vector<float> sorted = scores;
+        std::sort(sorted.begin(), sorted.end(), std::greater<>());
+        const float least = sorted[std::min(k, documents) - 1];
+        const auto wanted = std::count_if(scores.begin(), scores.end(), [&](float score) { return score >= least; });
+        if (found[query].scores.size() != static_cast<std::size_t>(wanted)) return false;
+        for (std::size_t i = 0; i < found[query].scores.size(); ++i)
+            if (found[query].scores[i] != scores[static_cast<std::size_t>(found[query].positions[i])]) return false;
+    }
+    return true;
+}
+
+// Lists of queries and owners of documents, against plain products.
+bool same_lists(std::size_t M, std::size_t d, std::size_t L) {
+    const std::size_t D = M * d, n = 300;
+    const auto halves = numbers<std::uint16_t>(L * D, 0x3000, 0x3c00);  // 0.125 to 1
+    std::vector<std::int8_t> levels(L * level_width(D));
+    std::vector<Level> about(L);
+    make_levels(halves.data(), L, D, levels.data(), about.data());
+    const auto query = floats(D), words = floats(M * kEntries * d);
+    std::vector<float> centroids(L * D), products(L), books(words.size());
+    for (std::size_t list = 0; list < L; ++list) {
+        kPortable.from_halves(halves.data() + list * D, D, centroids.data() + list * D);
+        products[list] = kPortable.product(centroids.data() + list * D, query.data(), D);
+    }
+    std::vector<std::int64_t> best(L), owners(n);
+    best_lists({halves.data(), levels.data(), about.data(), L, D, level_width(D)}, query.data(), 1, L / 2, best.data());
+    for (std::size_t i = 1; i < L / 2; ++i)
+        if (products[static_cast<std::size_t>(best[i])] > products[static_cast<std::size_t>(best[i - 1])] + 1e-3f) return false;
+    for (std::size_t m = 0; m < M; ++m)
+        for (std::size_t j = 0; j < kEntries; ++j)
+            for (std::size_t i = 0; i < d; ++i) books[(m * d + i) * kEntries + j] = words[(m * kEntries + j) * d + i];
+    const Sizes sizes{M, d, kEntries, L};
+    std::vector<std::uint8_t> tables(L * M * kEntries);
+    std::vector<float> lacking(L), distances(n);
+    const auto codes = numbers<std::uint8_t>(n * M, 0, 255);
+    prepare(sizes, centroids.data(), books.data(), tables.data(), lacking.data());
+    nearest(sizes, codes.data(), n, tables.data(), lacking.data(), centroids.data(), words.data(), 2, owners.data(), distances.data());
+    for (std::size_t row = 0; row < n; ++row) {
+        double least = 1e30;
+        for (std::size_t list = 0; list < L; ++list) {
+            double distance = 0.0;
+            for (std::size_t i = 0; i < D; ++i)
+                distance += std::pow(centroids[list * D + i] - words[(i / d * kEntries + codes[row * M + i / d]) * d + i % d], 2);
+            least = std::min(least, distance);
+        }
+        if (std::abs(least - distances[row]) > 1e-3 * (1.0 + least)) return false;
+    }
+    return true;
+}
+
 bool passes(const Instructions& set) {
+    for (const std::size_t documents : {1, 63, 64, 300, 5000})
+        for (const std::size_t k : {1, 10, 400})
+            if (!same_search(7, documents, k)) return std::printf("%s: searches differ\n", set.name), false;
+    if (!same_lists(4, 5, 40) || !same_lists(8, 16, 90)) return std::printf("%s: lists differ\n", set.name), false;
     for (std::size_t M = 1; M <= kWidest; M += 1 + M / 5)
         for (std::size_t rows = 1; rows <= kBlock; rows += 3)
             for (const int threshold : {0, static_cast<int>(M) * 128, static_cast<int>(M) * 160, 65535})
