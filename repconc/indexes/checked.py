@@ -37,8 +37,16 @@ def entry_of(path: Path) -> FileEntry:
     return FileEntry(name=path.name, bytes=path.stat().st_size, checksums=_join(sums))
 
 
+def write_checked(path: Path, *pieces: np.ndarray) -> FileEntry:
+    """A new file, synced."""
+    with CheckedWriter(path) as writer:
+        for piece in pieces:
+            writer.write(piece)
+    return writer.entry
+
+
 class CheckedWriter:
-    """Writes a new file piece by piece; its entry is there after the `with`."""
+    """Writes a new file piece by piece; its entry is there once it is closed."""
 
     entry: FileEntry
 
@@ -46,9 +54,9 @@ class CheckedWriter:
         self._path = path
         self._sums: list[int] = []
         self._crc, self._filled, self._bytes = 0, 0, 0
+        self._file = path.open("xb")
 
     def __enter__(self) -> "CheckedWriter":
-        self._file = self._path.open("xb")
         return self
 
     def write(self, array: np.ndarray) -> None:
@@ -65,10 +73,16 @@ class CheckedWriter:
             content = content[len(part) :]
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._file.close()
+
+    def close(self) -> None:
+        """Synced: what a manifest may name."""
         try:
-            if error is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
+            self._file.flush()
+            os.fsync(self._file.fileno())
         finally:
             self._file.close()
         sums = [*self._sums, self._crc] if self._filled else self._sums

@@ -7,10 +7,9 @@ import numpy as np
 from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import to_blocks
+from repconc.indexes.queries import in_groups, read_queries, whole_number
 from repconc.indexes.scan import scan
 from repconc.records import Hit, in_order
-
-QUERIES_AT_A_TIME = 64
 
 
 class CodeIndex:
@@ -34,20 +33,13 @@ class CodeIndex:
 
     def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
         """The k best documents of each query. queries: [B, D]"""
-        if k < 1:
-            raise RepconcError(f"k is {k}; at least one result must be asked for.")
-        queries = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-        if not np.isfinite(queries).all():
-            raise RepconcError("A query vector holds NaN or an infinite value.")
+        vectors, k = read_queries(queries, self.codec.dimension), whole_number("k", k)
+        workers = 1 if threads is None else whole_number("threads", threads)
         hits = []
-        for start in range(0, len(queries), QUERIES_AT_A_TIME):
-            # One at a time: a rotated batch rounds differently from a single query.
-            part = queries[start : start + QUERIES_AT_A_TIME]
-            tables = np.concatenate([self.codec.tables(query) for query in part])
-            starts = np.zeros((len(part), 1), np.int64)
-            for places, scores in scan(
-                self._codes, tables, starts, starts + len(self), k, threads=1 if threads is None else threads
-            ):
+        for blocks in in_groups(vectors, self.codec):
+            starts = np.zeros((len(blocks), 1), np.int64)
+            tables = self.codec.tables_of(blocks)
+            for places, scores in scan(self._codes, tables, starts, starts + len(self), k, threads=workers):
                 found = zip(places.tolist(), scores.tolist(), strict=True)
                 hits.append(in_order(Hit(self.ids[place], score) for place, score in found)[:k])
         return hits

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from repconc.errors import RepconcError, first_line
-from repconc.indexes.checked import CheckedWriter, FileEntry, entry_of
+from repconc.indexes.checked import CheckedWriter, FileEntry, entry_of, write_checked
 from repconc.indexes.documents import checksum_of, hashes_of
 from repconc.records import Document
 
@@ -26,8 +26,8 @@ class DocumentWriter:
         self._hashes: list[np.ndarray] = []
         self._fields: dict[str, None] = {}
         self._count = 0
-        self._ids = CheckedWriter(self._path("ids")).__enter__()
-        self._ends = CheckedWriter(self._path("ends")).__enter__()
+        self._ids = CheckedWriter(self._path("ids"))
+        self._ends = CheckedWriter(self._path("ends"))
         self._end = 0
         self._database = _create(self._path("documents"))
         self._database.execute(
@@ -67,16 +67,14 @@ class DocumentWriter:
 
     def finish(self) -> dict[str, FileEntry]:
         """The entries of all files, synced."""
-        self._ids.__exit__(None, None, None)
-        self._ends.__exit__(None, None, None)
+        self._ids.close()
+        self._ends.close()
         hashes = np.concatenate([np.empty(0, "<u8"), *self._hashes])
         owners = np.argsort(hashes, kind="stable").astype("<u4")
         self._refuse_twins(hashes, owners)
         entries = {"ids": self._ids.entry, "ends": self._ends.entry}
         for name, array in (("hashes", hashes[owners]), ("owners", owners)):
-            with CheckedWriter(self._path(name)) as writer:
-                writer.write(array)
-            entries[name] = writer.entry
+            entries[name] = write_checked(self._path(name), array)
         self._database.commit()
         if self._fields:
             entries["fields"] = self._write_fields()

@@ -7,6 +7,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from repconc.errors import RepconcError
+from repconc.indexes.queries import read_queries, whole_number
 from repconc.indexes.top import best
 from repconc.records import Hit
 
@@ -41,13 +42,7 @@ class FlatIndex:
 
     def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
         """The k best documents of each query. queries: [B, D]."""
-        queries = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-        if queries.shape[1] != self.dimension:
-            raise RepconcError(f"The query has {queries.shape[1]} dimensions and the index {self.dimension}.")
-        if not np.isfinite(queries).all():
-            raise RepconcError("A query vector holds NaN or an infinite value.")
-        if k < 1:
-            raise RepconcError(f"k is {k}; at least one result must be asked for.")
+        queries, k = read_queries(queries, self.dimension), whole_number("k", k)
         with threadpool_limits(limits=threads) if threads else nullcontext():  # setting none takes a while too
             return [self._best(query, rough, k) for query, rough in zip(queries, self._scores(queries), strict=True)]
 

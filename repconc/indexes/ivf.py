@@ -17,14 +17,12 @@ from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
 from repconc.indexes.lists import Lists
 from repconc.indexes.manifest import read_manifest
+from repconc.indexes.queries import in_groups, read_queries, whole_number
 from repconc.indexes.segment import SegmentReader
 from repconc.records import Document, Hit, Hits
 
 OPENINGS = 20
 """How often opening is tried while a writer replaces files."""
-
-QUERIES_AT_A_TIME = 64
-"""Their tables are in memory together, and codes that several of them read are read once."""
 
 
 class Place(NamedTuple):
@@ -127,17 +125,13 @@ class Index:
         probes: lists to read, default as tuned; more are read where they hold fewer than k documents that pass.
         documents: with title, text and metadata.
         """
-        vectors = self._checked(queries)
-        k = min(_whole("k", k), max(1, len(self)))
-        chosen = min(_whole("probes", self.manifest.probes if probes is None else probes), self.manifest.lists)
+        vectors = read_queries(queries, self.manifest.dimension)
+        k = min(whole_number("k", k), max(1, len(self)))
+        chosen = min(whole_number("probes", self.manifest.probes if probes is None else probes), self.manifest.lists)
         tree = None if filter is None else self._parsed(filter)
-        workers = 1 if threads is None else _whole("threads", threads)
-        found: list[Hits] = []
-        for start in range(0, len(vectors), QUERIES_AT_A_TIME):
-            # One at a time: a rotated batch rounds differently, and a query must find the same alone and in a batch.
-            blocks = np.concatenate([self.scoring.transform(one) for one in vectors[start : start + QUERIES_AT_A_TIME]])
-            found += self._search(blocks, Ask(k, chosen, tree, workers, documents))
-        return found
+        workers = 1 if threads is None else whole_number("threads", threads)
+        ask = Ask(k, chosen, tree, workers, documents)
+        return [hits for blocks in in_groups(vectors, self.scoring) for hits in self._search(blocks, ask)]
 
     def __contains__(self, id: str) -> bool:
         return self.find(id) is not None
@@ -202,28 +196,9 @@ class Index:
         texts = (parts[owner].segment.documents.get(number) for _, _, owner, number in best)
         return [Hit(id, score, document) for (score, id, _, _), document in zip(best, texts, strict=True)]
 
-    def _checked(self, queries: np.ndarray) -> np.ndarray:
-        vectors = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-        if vectors.ndim != 2:
-            raise RepconcError("Give one query vector, or a matrix with one in each row.")
-        if vectors.shape[1] != self.manifest.dimension:
-            raise RepconcError(
-                f"The queries have {vectors.shape[-1]} dimensions and the index {self.manifest.dimension}: "
-                "they must come from the index's own model."
-            )
-        if not np.isfinite(vectors).all():
-            raise RepconcError("A query vector holds NaN or an infinite value.")
-        return vectors
-
     def _parsed(self, text: str) -> Filter:
         tree = parse_filter(text)
         if unknown := fields_of(tree) - self.fields:
             known = ", ".join(sorted(self.fields)) or "none"
             raise RepconcError(f"No document has the field {sorted(unknown)[0]!r}; the fields are: {known}.")
         return tree
-
-
-def _whole(name: str, value: int) -> int:
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise RepconcError(f"{name} is {value}; it must be a whole number of at least one.")
-    return int(value)

@@ -14,7 +14,7 @@ import numpy as np
 
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import codes_at, to_blocks
-from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, CheckedWriter, FileEntry
+from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, CheckedWriter, FileEntry, write_checked
 from repconc.indexes.document_writer import DocumentWriter
 from repconc.indexes.documents import DocumentReader
 from repconc.indexes.filters import Filter, condition_of
@@ -65,18 +65,16 @@ class SegmentWriter:
         order = np.argsort(owners, kind="stable").astype("<u4")  # by list, then as they came
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
         entries = self._documents.finish()
-        entries["numbers"] = self._write("numbers", [order])
-        entries["offsets"] = self._write("offsets", [offsets.astype("<i8")])
+        path = self._folder / self._stem
+        entries["numbers"] = write_checked(path.with_suffix(".numbers"), order)
+        entries["offsets"] = write_checked(path.with_suffix(".offsets"), offsets.astype("<i8"))
         ends = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        entries["codes"] = self._write("codes", (to_blocks(codes[order[start:stop]]) for start, stop in ends))
+        with CheckedWriter(path.with_suffix(".codes")) as writer:
+            for start, stop in ends:
+                writer.write(to_blocks(codes[order[start:stop]]))
+        entries["codes"] = writer.entry
         self._spool_path.unlink()
         return Segment(count=len(order), files=entries)
-
-    def _write(self, kind: str, pieces: Iterable[np.ndarray]) -> FileEntry:
-        with CheckedWriter(self._folder / f"{self._stem}.{kind}") as writer:
-            for piece in pieces:
-                writer.write(piece)
-        return writer.entry
 
 
 class SegmentReader:
@@ -147,6 +145,4 @@ class SegmentReader:
 
 def write_removed(folder: Path, number: int, removed: np.ndarray) -> FileEntry:
     """One bit a position, in a file of its own."""
-    with CheckedWriter(folder / f"{number:06d}.removed") as writer:
-        writer.write(np.packbits(removed, bitorder="little"))
-    return writer.entry
+    return write_checked(folder / f"{number:06d}.removed", np.packbits(removed, bitorder="little"))

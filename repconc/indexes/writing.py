@@ -12,7 +12,7 @@ import numpy as np
 
 from repconc.codec import Codec, to_bytes
 from repconc.errors import RepconcError
-from repconc.indexes.checked import CheckedWriter, FileEntry
+from repconc.indexes.checked import write_checked
 from repconc.indexes.folder import writing
 from repconc.indexes.ivf import Index
 from repconc.indexes.lists import default_lists, nearest, train_centroids
@@ -79,8 +79,8 @@ def build(
             lists=count,
             probes=min(count, max(64, count // 16)),  # `tune` knows better
             files={
-                "codec": _write(folder / "000001.codec", np.frombuffer(to_bytes(coding, scoring), np.uint8)),
-                "centroids": _write(folder / "000001.centroids", centroids.astype("<f2")),
+                "codec": write_checked(folder / "000001.codec", np.frombuffer(to_bytes(coding, scoring), np.uint8)),
+                "centroids": write_checked(folder / "000001.centroids", centroids.astype("<f2")),
             },
             segments=(writer.finish(owners, count),),
         )
@@ -106,7 +106,7 @@ def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
         if replaced and not replace:
             first = next(
                 segment.documents.id_of(min(numbers))
-                for segment, numbers in zip(index.segments, map(_living, index.segments, old), strict=True)
+                for segment, numbers in zip(index.segments, old, strict=True)
                 if numbers
             )
             raise RepconcError(f"The document {first!r} is in the index already; update replaces it.")
@@ -123,7 +123,7 @@ def remove(folder: Path, ids: Sequence[str]) -> Changes:
         old = [_numbers_of(segment, ids) for segment in index.segments]
         known = {
             segment.documents.id_of(number)
-            for segment, numbers in zip(index.segments, map(_living, index.segments, old), strict=True)
+            for segment, numbers in zip(index.segments, old, strict=True)
             for number in numbers
         }
         if unknown := set(ids) - known:
@@ -176,7 +176,7 @@ def _commit(folder: Path, manifest: IndexManifest, segments: Sequence[Segment]) 
 def _without(folder: Path, index: Index, old: list[set[int]], first: int) -> tuple[list[Segment], int]:
     """The segments with some more documents removed; new removal bits get numbers from `first` on."""
     segments, total = [], 0
-    for place, (segment, numbers) in enumerate(zip(index.segments, map(_living, index.segments, old), strict=True)):
+    for place, (segment, numbers) in enumerate(zip(index.segments, old, strict=True)):
         described = segment.segment
         if numbers:
             bits = segment.removed() | np.isin(segment.numbers.all(), list(numbers))
@@ -190,15 +190,9 @@ def _without(folder: Path, index: Index, old: list[set[int]], first: int) -> tup
 
 
 def _numbers_of(segment: SegmentReader, ids: Iterable[str]) -> set[int]:
+    """Of the documents with these ids that are still there."""
     found = (segment.documents.number_of(id) for id in ids)
-    return {number for number in found if number is not None}
-
-
-def _living(segment: SegmentReader, numbers: set[int]) -> set[int]:
-    """Those that were not removed before."""
-    if not numbers or not segment.segment.removed:
-        return numbers
-    return numbers - set(segment.numbers.all()[segment.removed()].tolist())
+    return {number for number in found if number is not None and not segment.is_removed(number)}
 
 
 def documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.ndarray, np.ndarray]]:
@@ -209,9 +203,3 @@ def documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.nd
         part = positions[start : start + DOCUMENTS_AT_A_TIME]
         documents = [segment.documents.get(number) for number in segment.numbers.take(part).tolist()]
         yield documents, segment.codes_at(part), np.searchsorted(segment.offsets, part, side="right") - 1
-
-
-def _write(path: Path, array: np.ndarray) -> FileEntry:
-    with CheckedWriter(path) as writer:
-        writer.write(array)
-    return writer.entry

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError
-from repconc.indexes.blocks import codes_at, to_blocks
-from repconc.indexes.scan import scan
+from repconc.indexes.blocks import DOCUMENTS, codes_at, to_blocks
+from repconc.indexes.scan import WIDEST, scan
 from repconc.kernel import kernel
 from tests.indexes.test_lists import unaligned
 
@@ -141,6 +141,11 @@ def test_lists_that_begin_together_may_end_apart():
 
 
 native = pytest.mark.skipif(kernel() is None, reason="the kernel was not built")
+
+
+@native
+def test_both_sides_know_the_same_sizes():
+    assert (kernel().WIDEST, kernel().BLOCK) == (WIDEST, DOCUMENTS)
 
 
 @native
