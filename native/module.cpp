@@ -192,6 +192,23 @@ nb::tuple nearest_lists(Input<std::uint8_t, 2> codes, Input<std::uint8_t, 3> tab
     return nb::make_tuple(owners, distances);
 }
 
+// Pieces of UTF-8 as a list of strings.
+nb::list strings_of(Input<std::uint8_t, 1> content, Input<std::int64_t, 1> starts, Input<std::int64_t, 1> stops) {
+    require_aligned(starts, stops);
+    require(starts.shape(0) == stops.shape(0), "There are not as many stops as starts.");
+    nb::list strings;
+    for (std::size_t i = 0; i < starts.shape(0); ++i) {
+        const std::int64_t start = starts.data()[i], stop = stops.data()[i];
+        require(0 <= start && start <= stop && stop <= static_cast<std::int64_t>(content.shape(0)),
+                "A string lies outside of the content.");
+        const auto* bytes = reinterpret_cast<const char*>(content.data());
+        PyObject* text = PyUnicode_DecodeUTF8(bytes + start, stop - start, nullptr);
+        if (text == nullptr) throw nb::python_error();
+        strings.append(nb::steal(text));
+    }
+    return strings;
+}
+
 }  // namespace
 
 NB_MODULE(_kernel, module) {
@@ -206,6 +223,7 @@ NB_MODULE(_kernel, module) {
     module.def("prepare", &prepared, arg("centroids").noconvert(), arg("codebooks").noconvert());
     module.def("nearest", &nearest_lists, arg("codes").noconvert(), arg("tables").noconvert(), arg("lacking").noconvert(),
                arg("centroids").noconvert(), arg("words").noconvert(), arg("threads") = 1);
+    module.def("strings", &strings_of, arg("content").noconvert(), arg("starts").noconvert(), arg("stops").noconvert());
     module.attr("WIDEST") = kWidest;
     module.attr("BLOCK") = kBlock;
     module.def("path", [] { return std::string(instructions().name); });

@@ -25,6 +25,7 @@ import numpy as np
 
 from repconc.errors import RepconcError, first_line
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, FileEntry
+from repconc.kernel import kernel
 from repconc.records import Document
 
 
@@ -54,8 +55,12 @@ class DocumentReader:
         stops = self._ends.take(numbers)
         starts = np.where(numbers > 0, self._ends.take(np.maximum(numbers - 1, 0)), 0)
         self._ids.touch(starts, stops)
-        content = self._ids.untouched().data
-        return [str(content[start:stop], "utf-8") for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        content = self._ids.untouched()
+        if (native := kernel()) is not None:
+            found: list[str] = native.strings(content, starts, stops)
+            return found
+        pairs = zip(starts.tolist(), stops.tolist(), strict=True)
+        return [content[start:stop].tobytes().decode() for start, stop in pairs]
 
     def hashes(self) -> tuple[np.ndarray, np.ndarray]:
         """The hashes of all ids in ascending order, and whose they are."""

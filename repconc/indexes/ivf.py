@@ -181,14 +181,15 @@ class Index:
 
     def _hits(self, parts: list[Part], ask: Ask) -> Hits:
         """The best k of what was found in all segments and rounds."""
-        scores = np.concatenate([part.scores for part in parts]) if parts else np.empty(0, np.float32)
-        least = np.partition(scores, -ask.k)[-ask.k] if ask.k < len(scores) else -np.inf
+        found = sum(len(part.scores) for part in parts)
+        least = -np.inf
+        if len(parts) > 1 and found > ask.k:  # a single part holds the k best and what ties with the last of them
+            least = np.partition(np.concatenate([part.scores for part in parts]), -ask.k)[-ask.k]
         rows: list[tuple[float, str, int, int]] = []
-        for owner, part in enumerate(parts):
-            kept = part.scores >= least
-            numbers = part.segment.numbers.take(part.positions[kept])
-            ids = part.segment.documents.ids_of(numbers)
-            rows += zip(part.scores[kept].tolist(), ids, repeat(owner), numbers.tolist())
+        for owner, (segment, positions, scores) in enumerate(parts):
+            kept = slice(None) if least == -np.inf else scores >= least
+            numbers = segment.numbers.take(positions[kept])
+            rows += zip(scores[kept].tolist(), segment.documents.ids_of(numbers), repeat(owner), numbers.tolist())
         rows.sort(reverse=True)  # by score, then by id: the one order of records.py
         best = rows[: ask.k]
         if not ask.documents:

@@ -46,7 +46,9 @@ def scan(
         ends, positions, scores = native.scan(content, _whole(tables), starts, stops, k, allowed, threads)
     except OverflowError as error:
         raise RepconcError(TOO_LARGE) from error
-    return list(zip(np.split(positions, ends[:-1]), np.split(scores, ends[:-1]), strict=True))
+    stops_of = ends.tolist()
+    parts = zip([0, *stops_of[:-1]], stops_of, strict=True)
+    return [(positions[start:stop], scores[start:stop]) for start, stop in parts]
 
 
 def _whole(tables: np.ndarray) -> np.ndarray:

@@ -152,6 +152,11 @@ def test_malformed_arrays_are_refused(changes):
         ("nearest", {"lacking": np.zeros(4, np.float32)}),
         ("nearest", {"centroids": np.zeros((5, 7), np.float32)}),
         ("nearest", {"words": np.zeros((2, 4, 2), np.float32)}),
+        ("nearest", {"lacking": np.full(5, np.nan, np.float32)}),
+        ("strings", {"stops": np.array([4, 9])}),
+        ("strings", {"starts": np.array([-1, 0])}),
+        ("strings", {"starts": np.array([0])}),
+        ("strings", {"content": np.frombuffer(b"abc\xff", np.uint8)}),
     ],
 )
 def test_malformed_arrays_are_refused_by_all_others(function, changes):
@@ -159,6 +164,11 @@ def test_malformed_arrays_are_refused_by_all_others(function, changes):
     tables, lacking = kernel().prepare(centroids, books)
     good = {
         "tables": {"codebooks": books, "queries": np.ones((1, 2, 3), np.float32)},
+        "strings": {
+            "content": np.frombuffer("aü€".encode(), np.uint8),
+            "starts": np.array([0, 1]),
+            "stops": np.array([1, 3]),
+        },
         "levels": {"centroids": np.zeros((5, 6), np.uint16)},
         "prepare": {"centroids": centroids, "codebooks": books},
         "nearest": {
