@@ -88,7 +88,7 @@ void prepare(const Sizes& sizes, const float* centroids, const float* codebooks,
             throw std::overflow_error("A product of centroids and codewords is no finite number.");
         for (std::size_t m = 0; m < sizes.M; ++m) widest = std::max(widest, static_cast<double>(largest[m]) - low[m]);
     }
-    const double steps = widest > 0.0 ? 255.0 / widest : 0.0;  // in one unit; without any, centroids differ in nothing but length
+    const double steps = widest > 0.0 ? kHighest / widest : 0.0;  // in one unit; without any, centroids differ in nothing but length
     for (std::size_t list = 0; list < sizes.L; ++list) {
         tables_of(list);
         const float* const low = least.data() + list * sizes.M;

@@ -10,6 +10,7 @@ namespace {
 
 // The forms with a mask do not start from undefined registers, of which some compilers warn.
 constexpr __mmask16 kAll = 0xffff;
+constexpr __mmask64 kAllBytes = ~__mmask64{0};
 
 void from_halves(const std::uint16_t* halves, std::size_t dimension, float* floats) {
     std::size_t i = 0;
@@ -72,24 +73,38 @@ void level_products(const std::int8_t* centroid, const std::int16_t* queries, st
     for (; query < count; ++query) products_together<1, 4>(centroid, queries + query * width, width, products + query);
 }
 
-// The entries of a table for 64 codes.
-inline __m512i look_up(__m512i code, const __m512i (&table)[4]) {
-    const __m512i lower = _mm512_permutex2var_epi8(table[0], code, table[1]);
-    const __m512i upper = _mm512_permutex2var_epi8(table[2], code, table[3]);
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(code), lower, upper);  // by the code's top bit
-}
+// 64 codes, and in which quarter of a table each one's entry stands.
+struct Code {
+    explicit Code(__m512i codes)
+        : value(codes), upper(_mm512_movepi8_mask(codes)), second(_mm512_movepi8_mask(_mm512_add_epi8(codes, codes))) {}
 
+    // The entries of a table of 256. A permute reads six bits of a code; the masks are the other two.
+    __m512i look_up(const std::uint8_t* table) const {
+        const __m512i first = _mm512_maskz_permutexvar_epi8(kAllBytes, value, _mm512_loadu_si512(table));
+        const __m512i low = _mm512_mask_permutexvar_epi8(first, second, value, _mm512_loadu_si512(table + 64));
+        const __m512i third = _mm512_maskz_permutexvar_epi8(kAllBytes, value, _mm512_loadu_si512(table + 128));
+        const __m512i high = _mm512_mask_permutexvar_epi8(third, second, value, _mm512_loadu_si512(table + 192));
+        return _mm512_mask_blend_epi8(upper, low, high);
+    }
+
+    __m512i value;
+    __mmask64 upper, second;  // by the top bit, and by the one below it
+};
+
+// 64 sums of 16 bits. A lane of 16 bits holds two entries: low + 256 * high. Adding up whole lanes and the high halves is
+// enough: the low halves are the difference, whatever ran over.
 struct Sums {
-    __m512i even = _mm512_setzero_si512();  // documents 0, 2, 4, ...: 32 sums of 16 bits
-    __m512i odd = _mm512_setzero_si512();   // documents 1, 3, 5, ...
+    __m512i lanes = _mm512_setzero_si512();
+    __m512i odd = _mm512_setzero_si512();  // documents 1, 3, 5, ...
 
-    void add(__m512i entry) {
-        even = _mm512_add_epi16(even, _mm512_and_si512(entry, _mm512_set1_epi16(0x00ff)));
-        odd = _mm512_add_epi16(odd, _mm512_srli_epi16(entry, 8));
+    void add(__m512i entries) {
+        lanes = _mm512_add_epi16(lanes, entries);
+        odd = _mm512_add_epi16(odd, _mm512_srli_epi16(entries, 8));
     }
 
     // Bits of those at or above the threshold; only where there are any, all sums in the order of the documents.
     std::uint64_t above(std::uint16_t threshold, __mmask64 valid, std::uint16_t* sums) const {
+        const __m512i even = _mm512_sub_epi16(lanes, _mm512_slli_epi16(odd, 8));
         const __m512i least = _mm512_set1_epi16(static_cast<short>(threshold));
         const std::uint64_t found = (_pdep_u64(_mm512_cmpge_epu16_mask(even, least), 0x5555555555555555) |
                                      _pdep_u64(_mm512_cmpge_epu16_mask(odd, least), 0xaaaaaaaaaaaaaaaa)) &
@@ -105,32 +120,32 @@ struct Sums {
     }
 };
 
-std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows,
-                                    const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums) {
-    const __mmask64 valid = rows == kBlock ? ~__mmask64{0} : (__mmask64{1} << rows) - 1;
+std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
+                         std::uint16_t threshold, std::uint16_t* sums) {
+    const __mmask64 valid = rows == kBlock ? kAllBytes : (__mmask64{1} << rows) - 1;
     Sums totals;
-    for (std::size_t m = 0; m < M; ++m, codes += rows, tables += 256) {
-        const __m512i table[4] = {_mm512_loadu_si512(tables), _mm512_loadu_si512(tables + 64),
-                                  _mm512_loadu_si512(tables + 128), _mm512_loadu_si512(tables + 192)};
-        totals.add(look_up(_mm512_maskz_loadu_epi8(valid, codes), table));
-    }
+    for (std::size_t m = 0; m < M; ++m, codes += rows, tables += kEntries)
+        totals.add(Code(_mm512_maskz_loadu_epi8(valid, codes)).look_up(tables));
     return totals.above(threshold, valid, sums);
 }
 
+// All sums of a group stay in registers. Entries are added in pairs, as bytes, before they are added to sums.
 void group_sums(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
                 const std::uint8_t* ahead, std::uint64_t* above, std::uint16_t* sums) {
     Sums totals[kGroup];
-    for (std::size_t m = 0; m < M; ++m, tables += 256) {
-        const __m512i table[4] = {_mm512_loadu_si512(tables), _mm512_loadu_si512(tables + 64),
-                                  _mm512_loadu_si512(tables + 128), _mm512_loadu_si512(tables + 192)};
-        for (std::size_t block = 0; block < kGroup; ++block) {
-            const std::size_t row = (block * M + m) * kBlock;
-            _mm_prefetch(reinterpret_cast<const char*>(ahead + row), _MM_HINT_T0);
-            totals[block].add(look_up(_mm512_loadu_si512(codes + row), table));
-        }
+    const auto entries = [&](std::size_t block, std::size_t m) {
+        const std::size_t row = (block * M + m) * kBlock;
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + row), _MM_HINT_T0);
+        return Code(_mm512_loadu_si512(codes + row)).look_up(tables + m * kEntries);
+    };
+    std::size_t m = 0;
+    for (; m + 2 <= M; m += 2)
+        for (std::size_t block = 0; block < kGroup; ++block)
+            totals[block].add(_mm512_add_epi8(entries(block, m), entries(block, m + 1)));
+    for (std::size_t block = 0; block < kGroup; ++block) {
+        if (m < M) totals[block].add(entries(block, m));
+        above[block] = totals[block].above(threshold, kAllBytes, sums + block * kBlock);
     }
-    for (std::size_t block = 0; block < kGroup; ++block)
-        above[block] = totals[block].above(threshold, ~__mmask64{0}, sums + block * kBlock);
 }
 
 }  // namespace

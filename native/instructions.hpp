@@ -16,6 +16,7 @@ namespace repconc {
 
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kGroup = 4;  // whole blocks that are scanned together, so that a table is loaded once for all of them
+constexpr int kHighest = 127;           // of the entries of a rounded table: two of them fit into a byte
 constexpr std::size_t kWidest = 257;    // bytes of a code whose sum fits into 16 bits
 constexpr std::size_t kEntries = 256;   // of a table; where there are fewer codewords, the last one is repeated
 constexpr std::size_t kLevelRow = 128;  // rows of centroids as bytes are padded with zeros to a multiple of this
@@ -31,7 +32,7 @@ struct Instructions {
     // The least and the largest entry of each table [M]; false where a table holds what is no finite number.
     bool (*find_bounds)(const float* tables, std::size_t M, float* least, float* largest);
 
-    // Tables as bytes: (t - least of its table) * steps, rounded; `steps` is at most 255 over the widest of them.
+    // Tables as bytes: (t - least of its table) * steps, rounded; `steps` is at most kHighest over the widest of them.
     void (*round_tables)(const float* tables, std::size_t M, const float* least, double steps, std::uint8_t* rounded);
 
     // For each document of a block of `rows` <= 64: the sum over m of tables[m][code], M <= kWidest.

@@ -35,7 +35,7 @@ double round(const float* tables, std::size_t M, std::uint8_t* rounded) {
     }
     finite = finite && size <= std::numeric_limits<float>::max();  // else sums would tie at infinity
     if (!finite) throw std::overflow_error("Scores would be no finite numbers.");
-    const double steps = widest > 0.0 ? 255.0 / widest : 0.0;  // in one unit; none where all sums are equal
+    const double steps = widest > 0.0 ? kHighest / widest : 0.0;  // in one unit; none where all sums are equal
     instructions().round_tables(tables, M, least, steps, rounded);
     // Each entry is off by half a step at most, on both sides; and float32 sums round, by less than M * eps * size.
     const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * steps;

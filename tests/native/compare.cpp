@@ -34,7 +34,7 @@ std::vector<float> floats(std::size_t count) {
 }
 
 bool same_sums(const Instructions& set, std::size_t M, std::size_t rows, std::uint16_t threshold) {
-    const auto codes = numbers<std::uint8_t>(kGroup * kBlock * M, 0, 255), tables = numbers<std::uint8_t>(M * kEntries, 0, 255);
+    const auto codes = numbers<std::uint8_t>(kGroup * kBlock * M, 0, 255), tables = numbers<std::uint8_t>(M * kEntries, 0, kHighest);
     std::vector<std::uint16_t> ours(kGroup * kBlock), plain(kGroup * kBlock);
     std::uint64_t above[kGroup], expected[kGroup];
     const std::vector<std::uint8_t> cut(codes.begin(), codes.begin() + static_cast<std::ptrdiff_t>(rows * M));
@@ -156,7 +156,7 @@ bool passes(const Instructions& set) {
     if (!same_lists(4, 5, 40) || !same_lists(8, 16, 90)) return std::printf("%s: lists differ\n", set.name), false;
     for (std::size_t M = 1; M <= kWidest; M += 1 + M / 5)
         for (std::size_t rows = 1; rows <= kBlock; rows += 3)
-            for (const int threshold : {0, static_cast<int>(M) * 128, static_cast<int>(M) * 160, 65535})
+            for (const int threshold : {0, static_cast<int>(M) * 64, static_cast<int>(M) * 80, 65535})
                 if (!same_sums(set, M, rows, static_cast<std::uint16_t>(threshold)))
                     return std::printf("%s: sums differ, M %zu, rows %zu\n", set.name, M, rows), false;
     for (const std::size_t M : {1, 5, 48})
