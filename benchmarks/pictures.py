@@ -41,19 +41,25 @@ def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
 def tradeoff() -> Figure:
     """MRR@10 against queries a second on one thread (the paper's figure of latency); a point is a number of lists."""
     lines = results.read("tradeoff")
-    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
-    axis = figure.add_subplot()
-    for system, colour in zip(dict.fromkeys(line["system"] for line in lines), ("#1f77b4", "#888888"), strict=False):
-        own = [line for line in lines if line["system"] == system]
-        speeds, quality = [line["queries a second"] for line in own], [line["MRR@10"] for line in own]
-        axis.plot(speeds, quality, "o-", markersize=4, color=colour, label=system)
-        for line in own[:: len(own) // 3 or 1]:
-            place = (line["queries a second"], line["MRR@10"])
-            axis.annotate(str(line["probes"]), place, (4, 4), textcoords="offset points", size=8)
-    axis.set(xscale="log", xlabel="queries a second, one thread", ylabel="MRR@10", title="HotpotQA, lists read")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(alpha=0.3)
-    axis.legend(frameon=False)
+    batches = sorted({line["batch"] for line in lines})
+    figure = Figure(figsize=(4.8 * len(batches), 3.8), layout="constrained")
+    colours = dict(
+        zip(dict.fromkeys(line["system"] for line in lines), ("#1f77b4", "#2a9d8f", "#888888"), strict=False)
+    )
+    for axis, batch in zip(figure.subplots(1, len(batches), squeeze=False, sharey=True)[0], batches, strict=True):
+        for system, colour in colours.items():
+            own = [line for line in lines if (line["system"], line["batch"]) == (system, batch)]
+            speeds, quality = [line["queries a second"] for line in own], [line["MRR@10"] for line in own]
+            axis.plot(speeds, quality, "o-", markersize=4, color=colour, label=system)
+            for line in own[:: len(own) // 3 or 1]:
+                place = (line["queries a second"], line["MRR@10"])
+                axis.annotate(str(line["probes"]), place, (4, 4), textcoords="offset points", size=8)
+        title = "one query at a time" if batch == 1 else f"batches of {batch}"
+        axis.set(xscale="log", xlabel="queries a second, one thread", title=f"HotpotQA, {title}")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("MRR@10")
+    figure.axes[0].legend(frameon=False)
     return figure
 
 

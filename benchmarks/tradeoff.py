@@ -1,16 +1,17 @@
 """MRR@10 against queries a second on HotpotQA, one thread: the paper's figure of latency.
 
-    python -m benchmarks.tradeoff --recipe static --bytes 16
+    python -m benchmarks.tradeoff --recipe static --sizes 16,32
 
 RepCONC in its inverted file, and the uncompressed vectors of the same trained encoder in an inverted file of as many
-lists (faiss IndexIVFFlat); each point is a number of lists that are read. Queries are encoded before the clock starts.
-The models are those of `python -m benchmarks.training`, seed 0.
+lists (faiss IndexIVFFlat), one query at a time and in batches of 32; each point is a number of lists that are read.
+Queries are encoded before the clock starts. The models are those of `python -m benchmarks.training`, seed 0.
 """
 
 import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,38 +28,35 @@ from repconc.records import Document, Hit
 from repconc.training.trainer import Trainer
 
 SUITE = "tradeoff"
-ROUNDS = 3
+ROUNDS, DEPTH = 3, 10
 Search = Callable[[np.ndarray, int], list[list[Hit]]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipe", default="static")
-    parser.add_argument("--bytes", type=int, default=16)
+    parser.add_argument("--sizes", default="16,32")
     options = parser.parse_args()
     ablation = Ablation("hotpotqa", options.recipe, 0, [])
     made_with = results.provenance()
-    dense, compressed = ablation.models(options.bytes)
-    with tempfile.TemporaryDirectory() as scratch, threadpool_limits(1):
+    with tempfile.TemporaryDirectory() as scratch:
+        systems: dict[str, tuple[Trainer, Search]] = {}
+        for size in map(int, options.sizes.split(",")):
+            dense, compressed = ablation.models(size)
+            index = _index(compressed, Path(scratch) / f"index-{size}")
+            systems[f"RepCONC, {size} bytes"] = compressed, partial(_ours, index)
+        lists = index.manifest.lists
+        systems["uncompressed"] = dense, partial(_theirs, _flat(dense, lists), dense.examples.document_ids)
         faiss.omp_set_num_threads(1)
-        index = _index(compressed, Path(scratch) / "index")
-        flat = _flat(dense, index.manifest.lists)
-        systems: dict[str, tuple[Trainer, Search]] = {
-            f"RepCONC, {options.bytes} bytes": (
-                compressed,
-                lambda query, probes: index.search(query, 10, probes=probes),
-            ),
-            "uncompressed": (dense, lambda query, n: _hits(flat, dense.examples.document_ids, query, n)),
-        }
-        for name, (trainer, search) in systems.items():
-            vectors = trainer.corpus.queries(ablation.queries, np.arange(len(ablation.queries))).cpu().numpy()
-            probes = 1
-            while probes <= index.manifest.lists:
-                line = _point(ablation, vectors, search, probes)
-                line |= {"system": name, "probes": probes, "lists": index.manifest.lists, "dataset": "hotpotqa"}
-                results.append(SUITE, line | {"recipe": options.recipe}, made_with)
-                print(line, flush=True)
-                probes *= 2
+        with threadpool_limits(1):
+            for name, (trainer, search) in systems.items():
+                vectors = trainer.corpus.queries(ablation.queries, np.arange(len(ablation.queries))).cpu().numpy()
+                for batch in (1, 32):
+                    for probes in (2**power for power in range(lists.bit_length())):
+                        line = _point(ablation, vectors, search, probes, batch)
+                        line |= {"system": name, "batch": batch, "probes": probes, "lists": lists}
+                        results.append(SUITE, line | {"dataset": "hotpotqa", "recipe": options.recipe}, made_with)
+                        print(line, flush=True)
 
 
 def _index(trainer: Trainer, folder: Path) -> Index:
@@ -78,21 +76,26 @@ def _flat(trainer: Trainer, lists: int) -> Any:
     return index
 
 
-def _hits(index: Any, ids: list[str], query: np.ndarray, probes: int) -> list[list[Hit]]:
+def _ours(index: Index, queries: np.ndarray, probes: int) -> list[list[Hit]]:
+    return index.search(queries, DEPTH, probes=probes)
+
+
+def _theirs(index: Any, ids: list[str], queries: np.ndarray, probes: int) -> list[list[Hit]]:
     index.nprobe = probes
-    scores, numbers = index.search(query[None], 10)
-    pairs = zip(numbers[0].tolist(), scores[0].tolist(), strict=True)
-    return [[Hit(ids[number], score) for number, score in pairs if number >= 0]]
+    scores, numbers = index.search(queries, DEPTH)
+    rows = zip(numbers.tolist(), scores.tolist(), strict=True)
+    return [[Hit(ids[n], score) for n, score in zip(*row, strict=True) if n >= 0] for row in rows]
 
 
-def _point(ablation: Ablation, vectors: np.ndarray, search: Search, probes: int) -> dict[str, Any]:
-    seconds, run = [], {}
+def _point(ablation: Ablation, vectors: np.ndarray, search: Search, probes: int, batch: int) -> dict[str, Any]:
     queries = ablation.dataset.queries("test")
+    cut = [vectors[start : start + batch] for start in range(0, len(vectors), batch)]
+    seconds, found = [], []
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        found = [search(vector, probes)[0] for vector in vectors]
+        found = [hits for part in cut for hits in search(part, probes)]
         seconds.append(time.perf_counter() - start)
-        run = {query.id: hits for query, hits in zip(queries, found, strict=True)}
+    run = {query.id: hits for query, hits in zip(queries, found, strict=True)}
     means = evaluate(run, ablation.dataset.qrels("test"), ["MRR@10"], ablation.dataset.relevance("test")).means
     return {"MRR@10": round(means["MRR@10"], 5), "queries a second": round(len(queries) / float(np.median(seconds)), 1)}
 

@@ -13,7 +13,8 @@ QUERIES_AT_A_TIME = 64
 
 def read_queries(queries: np.ndarray, dimension: int) -> np.ndarray:
     """One vector [D] or several [B, D] -> [B, D] float32."""
-    vectors = np.atleast_2d(np.asarray(queries, dtype=np.float32))
+    vectors = np.asarray(queries, dtype=np.float32)
+    vectors = vectors[None] if vectors.ndim == 1 else vectors
     if vectors.ndim != 2:
         raise RepconcError("Give one query vector, or a matrix with one in each row.")
     if vectors.shape[1] != dimension:
@@ -34,6 +35,10 @@ def whole_number(name: str, value: int) -> int:
 
 
 def in_groups(vectors: np.ndarray, codec: Codec) -> Iterator[np.ndarray]:
-    """[B, D] -> [b, M, d] at a time, transformed one by one: a rotated batch rounds differently from a single query."""
+    """[B, D] -> [b, M, d] at a time, transformed; a query is the same alone and in a batch."""
     for start in range(0, len(vectors), QUERIES_AT_A_TIME):
-        yield np.concatenate([codec.transform(vector) for vector in vectors[start : start + QUERIES_AT_A_TIME]])
+        group = vectors[start : start + QUERIES_AT_A_TIME]
+        if codec.rotation is None:
+            yield codec.transform(group)
+        else:  # one by one: a rotated batch rounds differently
+            yield np.concatenate([codec.transform(vector) for vector in group])
