@@ -26,19 +26,25 @@ std::vector<const Instructions*> possible() {
     return sets;
 }
 
-const Instructions& choose() {
-    const char* forced = std::getenv("REPCONC_KERNEL");
-    const std::string wanted = forced ? forced : "";
+// By name, or the best where none is given.
+const Instructions* find(const std::string& wanted) {
     for (const Instructions* set : possible())
-        if (wanted.empty() || wanted == set->name) return *set;
+        if (wanted.empty() || wanted == set->name) return set;
     throw std::runtime_error("REPCONC_KERNEL asks for '" + wanted + "', which this machine or build does not have.");
+}
+
+const Instructions*& current() {
+    static const Instructions* set = [] {
+        const char* forced = std::getenv("REPCONC_KERNEL");
+        return find(forced ? forced : "");
+    }();
+    return set;
 }
 
 }  // namespace
 
-const Instructions& instructions() {
-    static const Instructions& chosen = choose();
-    return chosen;
-}
+const Instructions& instructions() { return *current(); }
+
+void use(const std::string& name) { current() = find(name); }
 
 }  // namespace repconc

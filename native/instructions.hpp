@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace repconc {
 
@@ -56,6 +57,9 @@ struct Instructions {
 
 // The best that this machine has, or what the environment variable REPCONC_KERNEL asks for.
 const Instructions& instructions();
+
+// Another one by its name; for tests, while nobody searches.
+void use(const std::string& name);
 
 extern const Instructions kPortable;
 #if defined(__x86_64__)

@@ -226,6 +226,7 @@ NB_MODULE(_kernel, module) {
     module.def("strings", &strings_of, arg("content").noconvert(), arg("starts").noconvert(), arg("stops").noconvert());
     module.attr("WIDEST") = kWidest;
     module.attr("BLOCK") = kBlock;
+    module.def("use", &use, arg("name"));
     module.def("path", [] { return std::string(instructions().name); });
 }
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -22,15 +23,26 @@ def as_json(*arguments: str, text: str | None = None):
     return json.loads(run(*arguments, "--json", text=text).stdout)
 
 
+RECIPE = """
+validation_split = "train"
+quantizer = {bytes = 4, codewords = 16, turns = 5}
+dense = [{epochs = 1, batch = 16}]
+stage_one = {epochs = 1, batch = 16}
+stage_two = {epochs = 1, batch = 16}
+"""
+trained: dict[str, Path] = {}
+
+
 @pytest.fixture
-def model(tiny_static, labelled, tmp_path, monkeypatch):  # noqa: F811
+def model(tiny_static, labelled, tmp_path, tmp_path_factory, monkeypatch):  # noqa: F811
+    """Trained once for all tests."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "recipe.toml").write_text(
-        'validation_split = "train"\nquantizer = {bytes = 4, codewords = 16, turns = 5}\n'
-        "dense = [{epochs = 1, batch = 16}]\nstage_one = {epochs = 1, batch = 16}\nstage_two = {epochs = 1, batch = 16}"
-    )
-    run("train", labelled, "-o", "model", "--recipe", "recipe.toml", "--encoder", tiny_static, "--quiet")
-    return tmp_path / "model"
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    if "model" not in trained:
+        folder = tmp_path_factory.mktemp("trained") / "model"
+        run("train", labelled, "-o", folder, "--recipe", "recipe.toml", "--encoder", tiny_static, "--quiet")
+        trained["model"] = folder
+    return trained["model"]
 
 
 def test_an_index_lives(model, labelled, tmp_path):  # noqa: F811
