@@ -80,6 +80,7 @@ void prepare(const Sizes& sizes, const float* centroids, const float* codebooks,
     const auto tables_of = [&](std::size_t list) {
         instructions().make_tables(codebooks, centroids + list * D, sizes.M, sizes.d, sizes.K, exact.data());
     };
+    std::vector<double> exact_lacking(sizes.L);
     double widest = 0.0;
     for (std::size_t list = 0; list < sizes.L; ++list) {
         tables_of(list);
@@ -96,8 +97,11 @@ void prepare(const Sizes& sizes, const float* centroids, const float* codebooks,
         double rest = 0.0;
         for (std::size_t m = 0; m < sizes.M; ++m) rest += low[m];
         for (std::size_t i = list * D; i < (list + 1) * D; ++i) rest -= static_cast<double>(centroids[i]) * centroids[i] / 2.0;
-        lacking[list] = static_cast<float>(rest * steps);
+        exact_lacking[list] = rest * steps;
     }
+    // Only differences count; small numbers keep their fractions as floats.
+    const double most = *std::max_element(exact_lacking.begin(), exact_lacking.end());
+    for (std::size_t list = 0; list < sizes.L; ++list) lacking[list] = static_cast<float>(exact_lacking[list] - most);
 }
 
 void nearest(const Sizes& sizes, const std::uint8_t* codes, std::size_t n, const std::uint8_t* tables, const float* lacking,

@@ -13,7 +13,7 @@ struct Sizes {
 };
 
 // Tables [L, M, 256] of all centroids as bytes with one step for all of them, and what a rounded sum lacks [L]: the closeness
-// <x, c> - |c|^2 / 2 of a document is about (sum + lacking) steps. centroids: [L, M * d]; codebooks: [M, d, K]
+// <x, c> - |c|^2 / 2 of a document is about (sum + lacking) steps, and a number that is the same for all lists. centroids: [L, M * d]; codebooks: [M, d, K]
 void prepare(const Sizes& sizes, const float* centroids, const float* codebooks, std::uint8_t* tables, float* lacking);
 
 // owners [n], and squared distances [n]. codes: [n, M]; words: the codebooks as [M, K, d]

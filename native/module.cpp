@@ -158,7 +158,7 @@ nb::tuple prepared(Input<float, 2> centroids, Input<float, 3> codebooks) {
     const Sizes sizes{codebooks.shape(0), codebooks.shape(1), codebooks.shape(2), centroids.shape(0)};
     require(sizes.M >= 1 && sizes.M <= kWidest, "Codes must have 1 to 257 bytes.");
     require(sizes.K >= 1 && sizes.K <= kEntries, "A codebook must have 1 to 256 codewords.");
-    require(centroids.shape(1) == sizes.M * sizes.d, "Centroids and codebooks differ in dimension.");
+    require(sizes.L >= 1 && centroids.shape(1) == sizes.M * sizes.d, "Centroids and codebooks differ in dimension.");
     auto tables = make_array<std::uint8_t>({sizes.L, sizes.M, kEntries});
     auto lacking = make_array<float>({sizes.L});
     {

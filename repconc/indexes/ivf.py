@@ -170,10 +170,11 @@ class Index:
         waiting, read = np.arange(len(blocks)), 0
         while len(waiting) and read < self.manifest.lists:
             wanted = min(max(ask.probes, 4 * read), self.manifest.lists)
-            lists = self.lists.best(blocks[waiting].reshape(len(waiting), -1), wanted)[:, read:]
+            rows = slice(None) if len(waiting) == len(blocks) else waiting
+            lists = self.lists.best(blocks[rows].reshape(len(waiting), -1), wanted)[:, read:]
             read = wanted
             for segment in self.segments:
-                parts = segment.search(tables[waiting], lists, ask.k, ask.tree, ask.threads)
+                parts = segment.search(tables[rows], lists, ask.k, ask.tree, ask.threads)
                 for query, (positions, scores) in zip(waiting.tolist(), parts, strict=True):
                     found[query].append(Part(segment, positions, scores))
             waiting = np.array([n for n in waiting.tolist() if sum(len(part.scores) for part in found[n]) < ask.k], int)
