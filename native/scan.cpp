@@ -21,6 +21,7 @@ namespace {
 constexpr auto kRows = static_cast<std::int64_t>(kBlock), kGroupRows = static_cast<std::int64_t>(kGroup * kBlock);
 constexpr std::int64_t kPiece = 4096;               // documents that are read once for all queries of a batch: they fit
                                                     // into the second-level cache, beside the tables
+constexpr std::size_t kWorthAThread = 1 << 16;      // documents: fewer are scanned before a thread has begun
 constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
 
 // Tables as bytes, one step for all of them. Gives how far apart two rounded sums must be for their exact order to be certain.
@@ -203,7 +204,10 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
         fresh.emplace_back(k, round(tables + query * size, codes.M, rounded.get() + query * size));
     const std::vector<Visit> visits = visits_of(lists);
     const std::vector<Unit> units = units_of(visits);
-    threads = std::clamp<std::size_t>(threads, 1, std::clamp<std::size_t>(units.size(), 1, kMostThreads));
+    std::size_t all = 0;  // documents, each as often as it is read
+    for (const Unit& unit : units)
+        all += static_cast<std::size_t>(unit.piece.stop - unit.piece.start) * (unit.last - unit.first);
+    threads = std::clamp<std::size_t>(threads, 1, std::min(1 + all / kWorthAThread, kMostThreads));
 
     std::vector<std::vector<Candidates>> found(threads, fresh);  // each thread keeps its own
     std::atomic<std::size_t> taken{0};

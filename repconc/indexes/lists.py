@@ -22,6 +22,8 @@ VECTORS_AT_A_TIME = 4096
 CODES_AT_A_TIME = 1 << 17
 FEW = 4096
 """Documents for which tables of all centroids would cost more than they save."""
+
+TOO_LONG = "The vectors are too long to be compared; scale them down."
 SAMPLE_A_LIST = 40
 TURNS = 10
 
@@ -62,15 +64,17 @@ def nearest(
     find, at_a_time = (_scan, CODES_AT_A_TIME) if scanned else (_compare, VECTORS_AT_A_TIME)
     # A centroid's products with coded documents are sums of table entries, as a query's are.
     try:
-        ready = kernel().prepare(centroids, codec.by_dimension) if scanned else ((centroids**2).sum(axis=1) / 2,)
+        ready = kernel().prepare(centroids, codec.by_dimension) if scanned else (_half_norms(centroids),)
     except OverflowError as error:
-        raise RepconcError("The vectors are too long to be compared; scale them down.") from error
+        raise RepconcError(TOO_LONG) from error
     owners, distances = np.empty(len(codes), np.int64), np.empty(len(codes), np.float32)
     for start in range(0, len(codes), at_a_time):
         part = slice(start, start + at_a_time)
         owners[part], distances[part] = find(np.ascontiguousarray(codes[part]), codec, centroids, *ready)
         if progress:
             progress(min(start + at_a_time, len(codes)), len(codes))
+    if not np.isfinite(distances).all():
+        raise RepconcError(TOO_LONG)
     return owners, distances
 
 
@@ -86,11 +90,17 @@ def _compare(
     codes: np.ndarray, codec: Codec, centroids: np.ndarray, half_norms: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     vectors = codec.decode(codes)
-    closeness = vectors @ centroids.T
-    closeness -= half_norms
-    owners = closeness.argmax(axis=1)
-    best = np.take_along_axis(closeness, owners[:, None], axis=1)[:, 0]
-    return owners, (vectors**2).sum(axis=1) - 2 * best
+    with np.errstate(over="ignore", invalid="ignore"):  # who calls looks at the distances
+        closeness = vectors @ centroids.T
+        closeness -= half_norms
+        owners = closeness.argmax(axis=1)
+        best = np.take_along_axis(closeness, owners[:, None], axis=1)[:, 0]
+        return owners, 2 * (_half_norms(vectors) - best)
+
+
+def _half_norms(vectors: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.asarray((vectors**2).sum(axis=1) / 2)
 
 
 def _add_rows(sums: np.ndarray, owners: np.ndarray, rows: np.ndarray) -> None:
