@@ -127,8 +127,8 @@ class Lists:
         scores = np.empty((len(queries), len(self._centroids)), np.float32)
         for start in range(0, len(self._centroids), VECTORS_AT_A_TIME):
             part = self._centroids[start : start + VECTORS_AT_A_TIME].astype(np.float32)
-            for row, query in zip(scores, queries, strict=True):  # one by one: products of a batch round differently
-                row[start : start + len(part)] = part @ query
+            for row, query in zip(scores, queries, strict=True):  # not by a product of matrices, which rounds by place
+                row[start : start + len(part)] = (part * query).sum(axis=1)
         return np.argsort(-scores, axis=1, kind="stable")[:, :count]
 
     @cached_property

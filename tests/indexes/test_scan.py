@@ -1,5 +1,6 @@
 """The scan against plain sums, on every path that this machine has: positions, scores and ties, to the bit."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -88,6 +89,7 @@ def test_codes_come_back_from_blocks(sizes, M, seed):
 
 
 def test_without_the_kernel_numpy_does_it_and_says_so_once(monkeypatch):
+    monkeypatch.delenv("REPCONC_KERNEL", raising=False)
     monkeypatch.setitem(sys.modules, "repconc._kernel", None)
     kernel.cache_clear()
     try:
@@ -127,6 +129,22 @@ def test_scores_beyond_floats_are_refused(kind):
         scan(np.zeros(12, np.uint8), tables, lists, lists + 4, 2)
     with pytest.raises(RepconcError, match="threads is 0"):
         scan(np.zeros(12, np.uint8), np.zeros_like(tables), lists, lists + 4, 2, threads=0)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_documents_on_several_threads(threads):
+    """So many that each thread gets some of them, in a batch and from two lists."""
+    random = np.random.default_rng(0)
+    codes, tables = random.integers(0, 256, (150_000, 2), dtype=np.uint8), random.normal(size=(2, 2, 256)).astype("f4")
+    edges = np.array([0, 90_001, 150_000])
+    content = np.concatenate([to_blocks(codes[start:stop]) for start, stop in itertools.pairwise(edges)])
+    lists = np.array([[0, 1], [1, 0]])
+    found = scan(content, tables, edges[lists], edges[lists + 1], 50, threads=threads)
+    for (positions, scores), own in zip(found, tables, strict=True):
+        totals = own[0][codes[:, 0]] + own[1][codes[:, 1]]
+        expected = np.flatnonzero(totals >= np.sort(totals)[-50])
+        order = np.argsort(positions)
+        assert np.array_equal(positions[order], expected) and np.array_equal(scores[order], totals[expected])
 
 
 def test_lists_that_begin_together_may_end_apart():
