@@ -160,7 +160,7 @@ def _search_faiss(index: Any, rotation: np.ndarray) -> Search:
 
 
 def _scann(material: Material) -> Iterator[System]:
-    import scann  # type: ignore[import-untyped]
+    import scann
 
     documents, lists = material.documents, default_lists(len(material.documents))
     for name, reorder in {"ScaNN, 96 bytes": 0, "ScaNN, 96 bytes + vectors": 100}.items():
