@@ -252,6 +252,7 @@ from repconc.indexes.scan import scan
 codes, tables = np.zeros(1 << 24, np.uint8), np.zeros((3000, 1, 256), np.float32)
 starts, stops = np.zeros((3000, 1), np.int64), np.full((3000, 1), 1 << 24)
 allowed = np.zeros(1 << 21, np.uint8)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
 threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
 begun = time.monotonic()
 try:
