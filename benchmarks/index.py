@@ -96,8 +96,7 @@ import numpy as np
 from benchmarks.figures import status
 from benchmarks.index import DIMENSION
 from repconc.indexes.ivf import Index
-from repconc.indexes.manifest import MANIFEST
-from repconc.indexes.scan import kernel
+from repconc.kernel import kernel
 kernel()
 before, start = status("RssAnon"), time.perf_counter()
 index = Index(sys.argv[1])

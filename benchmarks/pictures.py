@@ -5,6 +5,7 @@ python -m benchmarks.pictures    draws them into docs/figures/
 
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import results
@@ -31,8 +32,7 @@ def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
             )
         axis.axhline(1, color="black", linewidth=0.8, linestyle=":")
         axis.set(title=f"{dataset}, {size} bytes", xlabel="codeword, most frequent first", yscale="log")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.3)
+        _tidy(axis)
     figure.axes[0].set_ylabel("frequency (1 = uniform)")
     figure.axes[0].legend(frameon=False)
     return figure
@@ -56,8 +56,7 @@ def tradeoff() -> Figure:
                 axis.annotate(str(line["probes"]), place, (4, 4), textcoords="offset points", size=8)
         title = "one query at a time" if batch == 1 else f"batches of {batch}"
         axis.set(xscale="log", xlabel="queries a second, one thread", title=f"HotpotQA, {title}")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.3)
+        _tidy(axis)
     figure.axes[0].set_ylabel("MRR@10")
     figure.axes[0].legend(frameon=False)
     return figure
@@ -81,10 +80,14 @@ def recall() -> Figure:
             label=f"{system} ({size:,.0f} bytes)",
         )
     axis.set(yscale="log", xlabel="recall@10 of exact search", ylabel="queries a second, one thread")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(alpha=0.3)
+    _tidy(axis)
     figure.legend(frameon=False, loc="outside right upper", fontsize=8)
     return figure
+
+
+def _tidy(axis: Axes) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.3)
 
 
 if __name__ == "__main__":
