@@ -1,133 +1,23 @@
-"""Kills, flipped bytes, cut files, full disks, two writers: the index is whole, or says that it is not."""
+"""Flipped bytes, cut files, full disks, two writers: the index is whole, or says that it is not."""
 
-import multiprocessing
 import os
 import random
 import resource
 import signal
 import threading
-import time
 import weakref
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from repconc.codec import score
 from repconc.errors import RepconcError
 from repconc.files import locked
 from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import MANIFEST
 from repconc.indexes.writing import add, build, compact, remove
-from repconc.records import Document, Hit, in_order
 from tests.indexes.conftest import batches, codecs
-
-FORK = multiprocessing.get_context("fork")
-QUERY = np.random.default_rng(3).normal(size=15).astype(np.float32)
-
-State = dict[str, int]  # id -> version: all that there is to know of a document
-
-
-def document(id: str, version: int) -> Document:
-    return Document(id, f"text of {id}, version {version}", metadata={"version": version})
-
-
-def code(id: str, version: int) -> np.ndarray:
-    return np.random.default_rng([int(id[1:]), version]).integers(0, 16, 4).astype(np.uint8)
-
-
-def batch(state: State):
-    yield [document(*item) for item in state.items()], np.array([code(*item) for item in state.items()])
-
-
-def contents(index: Index) -> State:
-    """What the index holds, read back through a search for everything; answers must be those of its documents."""
-    hits = index.search(QUERY, 10_000, probes=index.manifest.lists, documents=True)[0]
-    state = {hit.id: hit.document.metadata["version"] for hit in hits}
-    codes = np.array([code(*item) for item in state.items()], np.uint8).reshape(-1, 4)
-    scores = score(index.scoring.tables(QUERY)[0], codes)
-    expected = in_order(Hit(id, float(value)) for id, value in zip(state, scores, strict=True))
-    assert [hit._replace(document=None) for hit in hits] == expected
-    assert [hit.document for hit in hits] == [document(*item) for item in state.items()]
-    return state
-
-
-def operation(state: State, chance: random.Random, fresh: int):
-    """A random change: what it does to a folder, and the state after it."""
-    known = sorted(state)
-    some = {id: state[id] + 1 for id in chance.sample(known, min(len(known), chance.randint(1, 15)))}
-    new = {f"d{number}": 0 for number in range(fresh, fresh + chance.randint(1, 20))}
-    kind = chance.choice(["add", "update", "remove", "compact"])
-    if kind == "add" or not known:
-        return (lambda folder: add(folder, batch(new))), state | new
-    if kind == "update":
-        return (lambda folder: add(folder, batch(some | new), replace=True)), state | some | new
-    if kind == "remove":
-        return (lambda folder: remove(folder, list(some))), {id: state[id] for id in known if id not in some}
-    return compact, state
-
-
-def drive(folder: Path, kills: int, seed: int) -> int:
-    """Random operations, killed at random points; gives how many were really cut off."""
-    chance, cut = random.Random(seed), 0
-    coding, scoring = codecs()
-    state: State = {f"d{number}": 0 for number in range(200)}
-
-    def start(work) -> int:
-        """Run it in a process of its own, kill it soon; gives its exit code."""
-        process = FORK.Process(target=work)
-        process.start()
-        time.sleep(chance.uniform(0, 0.04))
-        process.kill()
-        process.join()
-        return process.exitcode
-
-    make = lambda: build(folder, batch(state), coding=coding, scoring=scoring, lists=6)  # noqa: E731
-    while start(make):
-        cut += 1
-        if (folder / MANIFEST).exists():
-            break
-        with pytest.raises(RepconcError, match="holds no index"):
-            Index(folder)
-    for number in range(kills):
-        change, after = operation(state, chance, fresh=1000 * (number + 1))
-        code = start(lambda change=change: change(folder))
-        cut += code != 0
-        index = Index(folder)
-        index.verify()
-        found = contents(index)
-        assert found in (state, after)
-        assert found == after or code != 0, "what was finished is there"
-        state = found
-    return cut
-
-
-def test_killed_anywhere_it_holds_the_state_before_or_after(tmp_path):
-    assert drive(tmp_path / "index", 25, seed=0) > 5
-
-
-@pytest.mark.slow
-def test_a_build_that_is_killed_leaves_no_index_or_a_whole_one(tmp_path):
-    state: State = {f"d{number}": 0 for number in range(200)}
-    coding, scoring = codecs()
-    chance, cut = random.Random(0), 0
-    for number in range(60):
-        folder = tmp_path / f"index{number}"
-        make = partial(build, folder, batch(state), coding=coding, scoring=scoring, lists=6)
-        process = FORK.Process(target=make)
-        process.start()
-        time.sleep(chance.uniform(0, 0.1))
-        process.kill()
-        process.join()
-        if not (folder / MANIFEST).exists():
-            cut += 1
-            make()  # into the same folder
-        index = Index(folder)
-        index.verify()
-        assert contents(index) == state
-    assert cut > 10
+from tests.indexes.states import FORK, QUERY, State, batch, contents, operation
 
 
 def test_many_segments_and_many_readers_need_few_files(folder):
@@ -140,12 +30,6 @@ def test_many_segments_and_many_readers_need_few_files(folder):
     opened = weakref.ref(readers[0])
     readers.clear()
     assert opened() is None, "what nobody holds is closed at once, without the help of the garbage collector"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 6))
-def test_killed_anywhere_many_times(tmp_path, seed):
-    assert drive(tmp_path / "index", 200, seed) > 50
 
 
 @pytest.fixture
