@@ -136,8 +136,9 @@ def _faiss(material: Material) -> Iterator[System]:
         ("faiss IVFRaBitQFastScan", 96, f"IVF{lists},RaBitQfs"),
         ("faiss IVFRaBitQFastScan + vectors", 96, f"IVF{lists},RaBitQfs,RFlat"),
     ):
-        rotation = material.codecs[M].rotation
-        assert rotation is not None
+        turn = material.codecs[M].map
+        assert turn is not None
+        rotation = turn.linear
         rotated = documents @ rotation
         index = faiss.index_factory(documents.shape[1], factory, faiss.METRIC_INNER_PRODUCT)
         index.train(rotated[:: max(1, len(documents) // SAMPLE)])

@@ -21,6 +21,7 @@ _HOMES = {
     "Vectors": "repconc.vectors",
     "add_documents": "repconc.indexing",
     "build_index": "repconc.indexing",
+    "compress": "repconc.compression.compress",
     "encode_corpus": "repconc.models.encoding",
     "evaluate": "repconc.evaluation.measures",
     "load_dataset": "repconc.data.load",
@@ -41,6 +42,7 @@ __all__ = [  # noqa: RUF022 (the reader's order: data, encoders, training, searc
     "train",
     "make_recipe",
     "RepconcModel",
+    "compress",
     "build_index",
     "add_documents",
     "Index",
@@ -53,6 +55,7 @@ __all__ = [  # noqa: RUF022 (the reader's order: data, encoders, training, searc
 ]
 
 if TYPE_CHECKING:
+    from repconc.compression.compress import compress
     from repconc.data.dataset import RetrievalDataset
     from repconc.data.load import load_dataset
     from repconc.errors import RepconcError

@@ -1,8 +1,8 @@
 """Product codes as plain arrays: the one file that training and search share. No torch.
 
-A vector x of D dimensions is rotated (or not), padded with zeros to M blocks of d dimensions, and each block m is
+A vector x of D dimensions is mapped (or not), padded with zeros to M blocks of d dimensions, and each block m is
 replaced by the number of its nearest codeword among c[m, 0..K-1] (L2). Its inner product with a query q is then a sum
-of M table entries, t[m, j] = <q_m, c[m, j]>  (Jegou et al., 2011; the rotation: Ge et al., 2013).
+of M table entries, t[m, j] = <q_m, c[m, j]>  (Jegou et al., 2011; a rotation as the map: Ge et al., 2013).
 
 Sizes: N vectors, B queries, D dimensions, M blocks of d dimensions, K codewords a block.
 """
@@ -16,17 +16,18 @@ from safetensors.numpy import load, save
 
 from repconc.errors import RepconcError, first_line
 from repconc.kernel import kernel
+from repconc.maps import VectorMap
 
 VECTORS_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
 class Codec:
-    """Codebooks, and the rotation where it is not a module of the text model."""
+    """Codebooks, and the map before them where it is not a module of the text model."""
 
     codebooks: np.ndarray  # [M, K, d] float32
     dimension: int  # D, before padding
-    rotation: np.ndarray | None = None  # [D, D] float32, applied as x @ rotation
+    map: VectorMap | None = None
 
     def __post_init__(self) -> None:
         M, K, d = self.codebooks.shape
@@ -34,9 +35,9 @@ class Codec:
             raise RepconcError(f"A codebook has {K} codewords; a code of one byte can tell 1 to 256 apart.")
         if not M * d - M < self.dimension <= M * d:
             raise RepconcError(f"{M} blocks of {d} dimensions do not fit vectors of {self.dimension} dimensions.")
-        if self.rotation is not None and self.rotation.shape != (self.dimension, self.dimension):
+        if self.map is not None and self.map.dimension != self.dimension:
             raise RepconcError(
-                f"The rotation is {self.rotation.shape} and the vectors have {self.dimension} dimensions."
+                f"The map is for {self.map.dimension} dimensions and the vectors have {self.dimension} of them."
             )
 
     @property
@@ -55,12 +56,12 @@ class Codec:
         return self.blocks * int(self.codebooks.shape[2]) - self.dimension
 
     def transform(self, vectors: np.ndarray) -> np.ndarray:
-        """[N, D] -> [N, M, d]: rotated, padded and cut into blocks. Queries and documents alike."""
+        """[N, D] -> [N, M, d]: mapped, padded and cut into blocks. Queries and documents alike."""
         vectors = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
         if vectors.shape[1] != self.dimension:
             raise RepconcError(f"The vectors have {vectors.shape[1]} dimensions and the codec {self.dimension}.")
-        if self.rotation is not None:
-            vectors = vectors @ self.rotation
+        if self.map is not None:
+            vectors = self.map(vectors)
         if self.padding:
             vectors = np.pad(vectors, ((0, 0), (0, self.padding)))
         return vectors.reshape(len(vectors), self.blocks, -1)
@@ -79,7 +80,7 @@ class Codec:
         return codes
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """[N, M] -> [N, M * d]: the codewords side by side, in the rotated space in which queries are scored."""
+        """[N, M] -> [N, M * d]: the codewords side by side, in the space in which queries are scored."""
         return np.asarray(self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1))
 
     def tables(self, queries: np.ndarray) -> np.ndarray:
@@ -122,15 +123,30 @@ def score(tables: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 def to_bytes(coding: Codec, scoring: Codec) -> bytes:
     """Both codebooks of a model or an index: what documents are coded with, and what queries are scored with."""
-    rotation = {} if scoring.rotation is None else {"rotation": scoring.rotation}
-    return save({"coding": coding.codebooks, "scoring": scoring.codebooks} | rotation)
+    arrays: dict[str, np.ndarray] = {}
+    for name, codec in (("coding", coding), ("scoring", scoring)):
+        arrays |= {name: codec.codebooks} | {f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()}
+    return save(arrays)
 
 
 def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, Codec]:
     """What `to_bytes` wrote; source: the file, to be named where it holds something else."""
     try:
         arrays = load(content)
-        rotation = arrays.get("rotation")
-        return Codec(arrays["coding"], dimension, rotation), Codec(arrays["scoring"], dimension, rotation)
+        coding, scoring = (Codec(arrays[name], dimension, _map_of(arrays, name)) for name in ("coding", "scoring"))
+        return coding, scoring
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
+
+
+def _arrays_of(mapping: VectorMap | None) -> dict[str, np.ndarray]:
+    if mapping is None:
+        return {}
+    parts = {"linear": mapping.linear, "inner": mapping.inner, "outer": mapping.outer}
+    unit = {"unit": np.ones(1, np.uint8)} if mapping.unit else {}
+    return {name: np.ascontiguousarray(part) for name, part in parts.items() if part is not None} | unit
+
+
+def _map_of(arrays: dict[str, np.ndarray], name: str) -> VectorMap | None:
+    parts = {part: arrays[f"{name}.{part}"] for part in ("linear", "inner", "outer") if f"{name}.{part}" in arrays}
+    return VectorMap(**parts, unit=f"{name}.unit" in arrays) if parts else None

@@ -1,8 +1,10 @@
 """Documents through a model into an index: build it, add to it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from repconc.codec import Codec
 from repconc.data.dataset import RetrievalDataset
@@ -10,10 +12,11 @@ from repconc.errors import RepconcError
 from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import Reference
 from repconc.indexes.writing import Batches, Changes, Show, add, build, quietly
+from repconc.models.encoder import Encoder
 from repconc.models.repconc import RepconcModel
 from repconc.packages import Progress
 from repconc.records import Document
-from repconc.search import model_of, require_own
+from repconc.search import encoder_of
 from repconc.vectors import CorpusDigest, Vectors
 
 DOCUMENTS_AT_A_TIME = 4096
@@ -37,7 +40,7 @@ def build_index(
     if vectors is not None:
         batches = _coded_vectors(model, documents, Vectors(vectors), progress)
     elif documents is not None:
-        batches = coded(model, model.coding, documents.documents, progress, documents.card.documents or 0)
+        batches = coded(model.encoder, model.coding, documents.documents, progress, documents.card.documents or 0)
     else:
         raise RepconcError("An index is built from a data set, or from vectors.")
     folder = Path(model.encoder.settings.documents)
@@ -58,22 +61,29 @@ def add_documents(
     documents: Iterable[Document],
     *,
     replace: bool = False,
-    model: RepconcModel | None = None,
+    encoder: Encoder | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Changes:
-    """Code documents with the index's own model and add them, or put them in the place of those with their ids."""
+    """Code documents with the index's own encoder and add them, or put them in the place of those with their ids."""
     index = Index(folder)
-    model = model_of(index) if model is None else require_own(index, model)
-    return add(Path(folder), coded(model, index.coding, documents, progress), replace=replace)
+    return add(Path(folder), coded(encoder or encoder_of(index), index.coding, documents, progress), replace=replace)
+
+
+def add_vectors(
+    folder: Path | str, given: Iterable[tuple[Sequence[Document], np.ndarray]], *, replace: bool = False
+) -> Changes:
+    """The same for documents whose vectors [n, D] are there, a group at a time."""
+    coding = Index(folder).coding
+    return add(Path(folder), ((group, coding.encode(vectors)) for group, vectors in given), replace=replace)
 
 
 def coded(
-    model: RepconcModel, coding: Codec, documents: Iterable[Document], progress: Progress, total: int = 0
+    encoder: Encoder, coding: Codec, documents: Iterable[Document], progress: Progress, total: int = 0
 ) -> Batches:
     """Documents with their codes, some thousands at a time."""
     reader, done = iter(documents), 0
     while group := list(islice(reader, DOCUMENTS_AT_A_TIME)):
-        yield group, coding.encode(model.encoder.embed_documents([document.full_text for document in group]))
+        yield group, coding.encode(encoder.embed_documents([document.full_text for document in group]))
         done += len(group)
         progress(done, total)
 

@@ -56,7 +56,7 @@ class Searcher:
 
         if (Path(folder) / MANIFEST).exists():
             index = Index(folder)
-            return cls(index, model_of(index, device, model).encoder)
+            return cls(index, encoder_of(index, device, model))
         vectors = Vectors(folder)
         vectors.verify()
         encoder = Encoder(vectors.plan.encoder, device)
@@ -105,8 +105,10 @@ class Searcher:
         return search(self.encoder.embed_queries(texts), k, threads, **self.options | options)
 
 
-def model_of(index: Index, device: str | None = None, name: Path | str | None = None) -> "RepconcModel":
-    """The model of an index, or the one named if it is the same; any other would find other documents."""
+def encoder_of(index: Index, device: str | None = None, name: Path | str | None = None) -> "Encoder":
+    """The encoder of an index, or the one named if it is the same; any other would find other documents."""
+    from repconc.models.encoder import Encoder
+    from repconc.models.manifest import MANIFEST as TRAINED
     from repconc.models.repconc import RepconcModel
 
     reference = index.manifest.model
@@ -114,15 +116,14 @@ def model_of(index: Index, device: str | None = None, name: Path | str | None = 
         raise RepconcError(f"{index.folder} was built from vectors: it is searched by vectors, not by text.")
     if name is None and Path(reference.name).is_absolute() and not Path(reference.name).is_dir():
         raise RepconcError(f"The model of this index, {reference.name}, is not there any more; give it by --model.")
-    return require_own(index, RepconcModel.load(name or reference.name, device))
-
-
-def require_own(index: Index, model: "RepconcModel") -> "RepconcModel":
-    """Refuse a model that is not the index's own."""
-    reference = index.manifest.model
-    if reference is None or model.manifest.fingerprint != reference.fingerprint:
+    chosen = str(name or reference.name)
+    # Where vectors were given, the encoder is one that we did not train; a name on the hub stands for a folder of ours.
+    on_hub = Path(reference.name).is_absolute() and not Path(chosen).is_dir()
+    ours = on_hub or (Path(chosen) / TRAINED).exists()
+    encoder = RepconcModel.load(chosen, device).encoder if ours else Encoder(chosen, device)
+    if encoder.fingerprint() != reference.fingerprint:
         raise RepconcError(
-            f"The model {model.encoder.settings.documents} is not the one that {index.folder} was built with; "
+            f"The model {encoder.settings.documents} is not the one that {index.folder} was built with; "
             "give that one, or build the index again."
         )
-    return model
+    return encoder

@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Build an index, change it, look into it.")
 
 Source = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="DOCUMENTS", help="JSON lines with _id, text, title, metadata (.gz too), '-' for stdin, or a data set."
     ),
 ]
+GivenVectors = Annotated[
+    Path | None,
+    typer.Option("--vectors", help="Vectors of the documents, a row each; the documents then are JSON lines or --ids."),
+]
+GivenIds = Annotated[Path | None, typer.Option("--ids", help="With --vectors: an id a line, instead of documents.")]
 
 
 @app.command()
@@ -58,24 +63,38 @@ def build(
 
 @app.command()
 def add(
-    folder: IndexFolder, documents: Source, model: IndexModel = None, as_json: Json = False, quiet: Quiet = False
+    folder: IndexFolder,
+    documents: Source = None,
+    vectors: GivenVectors = None,
+    ids: GivenIds = None,
+    model: IndexModel = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Add documents; refused where an id is there already.
 
     Example: repconc index add index/ new.jsonl
     """
-    _add(folder, documents, model, as_json, quiet, replace=False)
+    changes = _add(folder, documents, vectors, ids, model, quiet, replace=False)
+    _report(changes, as_json)
 
 
 @app.command()
 def update(
-    folder: IndexFolder, documents: Source, model: IndexModel = None, as_json: Json = False, quiet: Quiet = False
+    folder: IndexFolder,
+    documents: Source = None,
+    vectors: GivenVectors = None,
+    ids: GivenIds = None,
+    model: IndexModel = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Add documents, and replace those whose ids are there already.
 
     Example: repconc index update index/ changed.jsonl
     """
-    _add(folder, documents, model, as_json, quiet, replace=True)
+    changes = _add(folder, documents, vectors, ids, model, quiet, replace=True)
+    _report(changes, as_json)
 
 
 @app.command()
@@ -140,17 +159,33 @@ def info(folder: IndexFolder, as_json: Json = False) -> None:
     describe(Index(folder), as_json)
 
 
-def _add(folder: Path, source: str, model: str | None, as_json: bool, quiet: bool, *, replace: bool) -> None:
+def _add(
+    folder: Path,
+    source: str | None,
+    vectors: Path | None,
+    ids: Path | None,
+    model: str | None,
+    quiet: bool,
+    *,
+    replace: bool,
+) -> "Changes":
+    from repconc.compression.given import open_given, paired
     from repconc.indexes.ivf import Index
-    from repconc.indexing import add_documents
-    from repconc.search import model_of
+    from repconc.indexing import add_documents, add_vectors
+    from repconc.search import encoder_of
 
-    loaded = model_of(Index(folder), name=model)
-    with progress_bar("coding", quiet) as progress:
-        changes = add_documents(folder, _documents(source), replace=replace, model=loaded, progress=progress)
-    _report(changes, as_json)
+    index = Index(folder)
+    if vectors is not None:
+        changes = add_vectors(folder, paired(open_given(vectors, documents=source, ids=ids)), replace=replace)
+    elif source is None or ids is not None:
+        raise RepconcError("Give documents, or vectors by --vectors with documents or --ids.")
+    else:
+        with progress_bar("coding", quiet) as progress:
+            encoder = encoder_of(index, name=model)
+            changes = add_documents(folder, _documents(source), replace=replace, encoder=encoder, progress=progress)
     if (segments := len(Index(folder).segments)) > 8:
         remark(f"The index has {segments} segments; 'repconc index compact {folder}' makes it faster.", quiet)
+    return changes
 
 
 def _documents(source: str) -> "Iterator[Document]":

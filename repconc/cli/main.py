@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from repconc import __version__
-from repconc.cli import bench, compare, data, demo, encode, evaluate, exchange, index, search, train, tune
+from repconc.cli import bench, compare, compress, data, demo, encode, evaluate, exchange, index, search, train, tune
 from repconc.errors import CheckError, RepconcError, first_line
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.command("encode")(encode.encode)
 app.command("train")(train.train)
+app.command("compress")(compress.compress)
 app.add_typer(index.app, name="index")
 app.add_typer(exchange.export_app, name="export")
 app.add_typer(exchange.import_app, name="import")

@@ -4,13 +4,16 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from repconc.cli.options import IndexFolder, IndexModel, Json, input_lines
+from repconc.errors import RepconcError
 
 if TYPE_CHECKING:
+    from repconc.indexes.ivf import Index
     from repconc.records import Hit
 
 QUESTIONS_AT_A_TIME = 64
@@ -25,23 +28,43 @@ def search(
         str | None, typer.Option("--filter", help="""Over metadata: 'year >= 2020 and lang = "en"'.""")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="For many questions. [default: 1]")] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Query vectors instead of a question: .npy, .npz, .safetensors or .parquet.")
+    ] = None,
     model: IndexModel = None,
     as_json: Json = False,
 ) -> None:
-    """Search an index.
+    """Search an index, by text or by vectors.
 
     Example: repconc search index/ "who wrote the opera about a barber?" -k 3
     """
     from repconc.indexes.ivf import Index
-    from repconc.search import Searcher, model_of
+    from repconc.search import Searcher, encoder_of
 
     index = Index(folder)
-    searcher = Searcher(index, model_of(index, name=model).encoder)
+    if vectors is not None:
+        if question is not None:
+            raise RepconcError("Give a question or query vectors, not both.")
+        _search_vectors(index, vectors, k, threads, probes, filter, as_json)
+        return
+    searcher = Searcher(index, encoder_of(index, name=model))
     questions = [question] if question is not None else (line.strip() for line in input_lines() if line.strip())
     for group in _groups(questions):
         answers = searcher.search(group, k, threads, probes=probes, filter=filter, documents=True)
         for text, hits in zip(group, answers, strict=True):
             _print(text, hits, as_json, alone=question is not None)
+
+
+def _search_vectors(
+    index: "Index", path: Path, k: int, threads: int | None, probes: int | None, filter: str | None, as_json: bool
+) -> None:
+    from repconc.compression.matrices import open_matrix
+
+    number = 0
+    for block in open_matrix(path).blocks(QUESTIONS_AT_A_TIME):
+        for hits in index.search(block, k, threads, probes=probes, filter=filter, documents=True):
+            _print(f"row {number}", hits, as_json, alone=False)
+            number += 1
 
 
 def _groups(questions: Iterable[str]) -> Iterable[list[str]]:

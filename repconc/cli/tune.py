@@ -40,7 +40,7 @@ def tune(
     from repconc.indexes.tune import choose, measure_curve, refine
     from repconc.indexes.tune import measure as measure_point
     from repconc.indexes.writing import set_probes
-    from repconc.search import model_of
+    from repconc.search import encoder_of
 
     if (target is None) == (latency is None):
         raise RepconcError("Say what you want: --target SHARE (such as 0.98) or --latency TIME (such as 2ms).")
@@ -56,7 +56,7 @@ def tune(
 
     image = plot or folder.resolve().with_name(f"{folder.resolve().name}.tuning.png")
     refuse_inside(folder, image)
-    vectors = model_of(index, name=model).encoder.embed_queries([query.text for query in asked])
+    vectors = encoder_of(index, name=model).embed_queries([query.text for query in asked])
     with progress_bar("measuring", quiet) as progress:
         points = measure_curve(index, vectors, _depth(measure), quality, progress)
     at = partial(measure_point, index, vectors, _depth(measure), quality)

@@ -18,7 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-SHOWN = {"ranking": "ranking", "clustering": "clustering", "MRR@10": "dev MRR@10", "entropy (batch)": "balance"}
+MEASURES = {"MRR@10": "dev MRR@10", "R@10": "dev R@10"}
+SHOWN = {"ranking": "ranking", "clustering": "clustering", **MEASURES, "entropy (batch)": "balance"}
 
 
 class TrainingView:
@@ -54,5 +55,5 @@ class TrainingView:
                 self._tasks[phase] = self._bars.add_task(phase, total=line.get("steps"), values="")
             done = line.get("step", 1), line.get("steps", 1)
             self._bars.update(self._tasks[phase], completed=done[0], total=done[1], values=text)
-        elif "MRR@10" in line and not self._quiet:
+        elif line.keys() & MEASURES.keys() and not self._quiet:
             typer.echo(f"{phase} {line['step']}/{line['steps']}  {text}", err=True)

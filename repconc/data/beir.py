@@ -9,8 +9,8 @@ from typing import Any
 
 from repconc.data.dataset import Card
 from repconc.files import atomic_directory, read_model, write_model
-from repconc.lines import Place, Problem, Report, is_id, plain_or_gzipped, read_lines
-from repconc.records import Document, Judgement, Query
+from repconc.lines import Place, Problem, Report, is_id, plain_or_gzipped, read_lines, refuse
+from repconc.records import Document, Judgement, Qrels, Query
 
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
 
@@ -58,20 +58,7 @@ class BeirFolder:
                 yield place, Query(id, text)
 
     def judgements(self, split: str, report: Report) -> Iterator[tuple[Place, Judgement]]:
-        for place, line in read_lines(Path(self.file_of(split)), report):
-            fields = line.split("\t")
-            if place.line == 1 and fields[0] in {"query-id", "query_id", "qid"}:
-                continue
-            if len(fields) != 3:
-                report(
-                    Problem(
-                        place, f"a judgement has 3 tab-separated fields (query, document, score), not {len(fields)}."
-                    )
-                )
-            elif (relevance := grade(fields[2])) is None:
-                report(Problem(place, f"the score {fields[2]!r} is not a whole number below 1,000."))
-            else:
-                yield place, Judgement(fields[0], fields[1], relevance)
+        return read_judgements(Path(self.file_of(split)), report)
 
 
 def read_documents(path: Path, report: Report) -> Iterator[tuple[Place, Document]]:
@@ -87,6 +74,43 @@ def read_documents(path: Path, report: Report) -> Iterator[tuple[Place, Document
             report(Problem(place, f"document {id!r} has a 'metadata' that is not an object."))
         elif _sound(place, report, id, text, title, json.dumps(metadata, ensure_ascii=False)):
             yield place, Document(id, text, title, metadata)
+
+
+def read_judgements(path: Path, report: Report) -> Iterator[tuple[Place, Judgement]]:
+    """Lines of query, document and score, between tabs; the first may name them."""
+    for place, line in read_lines(path, report):
+        fields = line.split("\t")
+        if place.line == 1 and fields[0] in {"query-id", "query_id", "qid"}:
+            continue
+        if len(fields) != 3:
+            sentence = f"a judgement has 3 tab-separated fields (query, document, score), not {len(fields)}."
+            report(Problem(place, sentence))
+        elif (relevance := grade(fields[2])) is None:
+            report(Problem(place, f"the score {fields[2]!r} is not a whole number below 1,000."))
+        else:
+            yield place, Judgement(fields[0], fields[1], relevance)
+
+
+def read_trec_judgements(path: Path, report: Report) -> Iterator[tuple[Place, Judgement]]:
+    """TREC qrels: query, an unused field, document, grade, between blanks."""
+    for place, line in read_lines(path, report):
+        parts = line.split()
+        if len(parts) != 4:
+            report(Problem(place, f"a TREC judgement has 4 fields (query, 0, document, grade), not {len(parts)}."))
+        elif (relevance := grade(parts[3])) is None:
+            report(Problem(place, f"the grade {parts[3]!r} is not a whole number below 1,000."))
+        else:
+            yield place, Judgement(parts[0], parts[2], relevance)
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Judgements of either form, by themselves: that of BEIR where a line has three fields between tabs."""
+    first = next((line for _, line in read_lines(path)), "")
+    read = read_judgements if len(first.split("\t")) == 3 else read_trec_judgements
+    qrels: Qrels = {}
+    for _, judgement in read(path, refuse):
+        qrels.setdefault(judgement.query_id, {})[judgement.document_id] = judgement.relevance
+    return qrels
 
 
 def write_beir(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from repconc.data.beir import grade
+from repconc.data.beir import read_trec_judgements
 from repconc.data.dataset import Card
 from repconc.lines import Place, Problem, Report, is_id, plain_or_gzipped, read_lines
 from repconc.records import Document, Judgement, Query
@@ -81,15 +81,7 @@ class MsMarcoFolder:
             yield place, Query(parts[0], parts[1])
 
     def judgements(self, split: str, report: Report) -> Iterator[tuple[Place, Judgement]]:
-        """TREC qrels: query, an unused field, document, grade, between blanks."""
-        for place, line in read_lines(Path(self.file_of(split)), report):
-            parts = line.split()
-            if len(parts) != 4:
-                report(Problem(place, f"a TREC judgement has 4 fields (query, 0, document, grade), not {len(parts)}."))
-            elif (relevance := grade(parts[3])) is None:
-                report(Problem(place, f"the grade {parts[3]!r} is not a whole number below 1,000."))
-            else:
-                yield place, Judgement(parts[0], parts[2], relevance)
+        return read_trec_judgements(Path(self.file_of(split)), report)
 
 
 def _read_fields(path: Path, count: int, report: Report) -> Iterator[tuple[Place, list[str]]]:

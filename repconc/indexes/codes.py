@@ -27,9 +27,9 @@ class CodeIndex:
 
     @property
     def nbytes(self) -> int:
-        """Codes, codebooks and rotation: what must be in memory to search."""
-        rotation = self.codec.rotation
-        return self._codes.nbytes + self.codec.codebooks.nbytes + (rotation.nbytes if rotation is not None else 0)
+        """Codes, codebooks and map: what must be in memory to search."""
+        mapping = self.codec.map.nbytes if self.codec.map else 0
+        return self._codes.nbytes + self.codec.codebooks.nbytes + mapping
 
     def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
         """The k best documents of each query. queries: [B, D]"""

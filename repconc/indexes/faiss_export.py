@@ -1,7 +1,7 @@
 """To faiss and back: an `IndexIVFPQ` with our lists, codes and scoring codebooks.
 
 Documents get the numbers 0, 1, 2, ... there; the ids lie beside it as JSON lines. Only the scoring codebooks fit into
-such an index, so that adding documents through faiss would code them wrongly after stage 2.
+such an index, and of two maps only that of queries, so that adding documents through faiss would code them wrongly.
 
 Sizes: N documents, M blocks of d dimensions, L lists, D dimensions before padding.
 """
@@ -19,6 +19,7 @@ from repconc.files import atomic_path, atomic_write
 from repconc.indexes.folder import refuse_inside
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import Batches, Show, build, quietly
+from repconc.maps import VectorMap
 from repconc.records import Document
 
 PROBES, TRIED, TOLERANCE = 10, 50, 1e-4
@@ -77,9 +78,9 @@ def import_faiss(path: Path, output: Path, *, show: Show = quietly) -> Index:
         loaded = faiss.read_index(str(path))
     except RuntimeError as error:
         raise RepconcError(f"faiss cannot read {path}: {first_line(error)}") from error
-    rotation, inner = None, loaded
+    turn, inner = None, loaded
     if isinstance(inner, faiss.IndexPreTransform):
-        rotation, inner = _rotation_of(faiss, inner), faiss.downcast_index(inner.index)
+        turn, inner = _map_of(faiss, inner), faiss.downcast_index(inner.index)
     if not isinstance(inner, faiss.IndexIVFPQ | faiss.IndexPQ) or inner.metric_type != faiss.METRIC_INNER_PRODUCT:
         raise RepconcError(f"{path} holds a {type(inner).__name__}, not an IVFPQ or PQ index over inner products.")
     if inner.pq.nbits != 8 or (isinstance(inner, faiss.IndexIVFPQ) and inner.by_residual):
@@ -88,23 +89,30 @@ def import_faiss(path: Path, output: Path, *, show: Show = quietly) -> Index:
     if ids is not None and len(ids) != inner.ntotal:
         raise RepconcError(f"{path} holds {inner.ntotal} codes and there are {len(ids)} ids beside it.")
     books = faiss.vector_to_array(inner.pq.centroids).reshape(inner.pq.M, 256, -1)
-    codec = Codec(np.ascontiguousarray(books), loaded.d, rotation)
+    codec = Codec(np.ascontiguousarray(books), loaded.d, turn)
     return build(output, _codes_of(faiss, inner, ids), coding=codec, scoring=codec, show=show)
 
 
 def _behind_transform(ivf: Any, codec: Codec) -> Any:
-    """A transform in front only where there is a rotation, or zeros to put behind a vector."""
-    if codec.rotation is None and not codec.padding:
+    """Transforms in front only where there is a map, or zeros to put behind a vector."""
+    if codec.map is None and not codec.padding:
         return ivf
+    if codec.map is not None and codec.map.inner is not None:
+        raise RepconcError("faiss has no place for a map with a hidden layer; compress without --hidden to export.")
     faiss = _faiss()
-    turn = np.eye(codec.dimension, dtype=np.float32) if codec.rotation is None else codec.rotation
+    turn = np.eye(codec.dimension, dtype=np.float32) if codec.map is None else codec.map.linear
     matrix = np.pad(turn.T, ((0, codec.padding), (0, 0)))  # [M * d, D]
-    transform = faiss.LinearTransform(codec.dimension, len(matrix), False)
-    faiss.copy_array_to_vector(np.ascontiguousarray(matrix).reshape(-1), transform.A)
-    transform.is_trained = True
-    whole = faiss.IndexPreTransform(transform, ivf)
+    linear = faiss.LinearTransform(codec.dimension, len(matrix), False)
+    faiss.copy_array_to_vector(np.ascontiguousarray(matrix).reshape(-1), linear.A)
+    linear.is_trained = True
+    chain = [linear]
+    if codec.map is not None and codec.map.unit:
+        chain = [faiss.NormalizationTransform(codec.dimension), linear, faiss.NormalizationTransform(len(matrix))]
+    whole = faiss.IndexPreTransform(ivf)
+    for transform in reversed(chain):
+        whole.prepend_transform(transform)
+        transform.this.disown()
     whole.own_fields = True
-    transform.this.disown()
     ivf.this.disown()
     return whole
 
@@ -129,14 +137,16 @@ def _compare(index: Index, read: Any, ids: list[str]) -> None:
     faiss.extract_index_ivf(inner).nprobe = kept
 
 
-def _rotation_of(faiss: Any, index: Any) -> np.ndarray:
-    """[D, D]; the transform may put zeros behind what it turned."""
-    transform = faiss.downcast_VectorTransform(index.chain.at(0))
-    if index.chain.size() == 1 and isinstance(transform, faiss.LinearTransform) and not transform.have_bias:
-        matrix = faiss.vector_to_array(transform.A).reshape(transform.d_out, transform.d_in)
-        if len(matrix) >= transform.d_in and not matrix[transform.d_in :].any():
-            return np.ascontiguousarray(matrix[: transform.d_in].T)
-    raise RepconcError("The transform before the codes is not a rotation; only that can be taken.")
+def _map_of(faiss: Any, index: Any) -> VectorMap:
+    """A linear transform, which may put zeros behind what it made, alone or between two that scale to length 1."""
+    chain = [faiss.downcast_VectorTransform(index.chain.at(place)) for place in range(index.chain.size())]
+    unit = len(chain) == 3 and all(isinstance(chain[end], faiss.NormalizationTransform) for end in (0, 2))
+    linear = chain[1] if unit else chain[0]
+    if len(chain) == (3 if unit else 1) and isinstance(linear, faiss.LinearTransform) and not linear.have_bias:
+        matrix = faiss.vector_to_array(linear.A).reshape(linear.d_out, linear.d_in)
+        if len(matrix) >= linear.d_in and not matrix[linear.d_in :].any():
+            return VectorMap(np.ascontiguousarray(matrix[: linear.d_in].T), unit=unit)
+    raise RepconcError("The transform before the codes is not a linear one of all dimensions; only that can be taken.")
 
 
 def _codes_of(faiss: Any, index: Any, ids: list[str] | None) -> Batches:

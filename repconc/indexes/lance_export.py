@@ -24,8 +24,8 @@ def export_lance(index: Index, output: Path, progress: Progress = lambda done, t
     lance = import_extra("lance", extra="lance")
     arrow = import_extra("pyarrow", extra="lance")
     refuse_inside(index.folder, output)
-    if index.scoring.rotation is not None:
-        raise RepconcError("Lance has no place for a rotation; this index can be exported to faiss.")
+    if index.scoring.map is not None:
+        raise RepconcError("Lance has no place for a rotation or a map; this index can be exported to faiss.")
     M, K, d = index.scoring.codebooks.shape
     columns = [(name, arrow.string()) for name in ("id", "title", "text", "metadata")]
     schema = arrow.schema([*columns, ("vector", arrow.list_(arrow.float32(), M * d))])

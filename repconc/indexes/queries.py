@@ -38,7 +38,7 @@ def in_groups(vectors: np.ndarray, codec: Codec) -> Iterator[np.ndarray]:
     """[B, D] -> [b, M, d] at a time, transformed; a query is the same alone and in a batch."""
     for start in range(0, len(vectors), QUERIES_AT_A_TIME):
         group = vectors[start : start + QUERIES_AT_A_TIME]
-        if codec.rotation is None:
+        if codec.map is None:
             yield codec.transform(group)
-        else:  # one by one: a rotated batch rounds differently
+        else:  # one by one: a mapped batch rounds differently
             yield np.concatenate([codec.transform(vector) for vector in group])

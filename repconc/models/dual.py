@@ -44,11 +44,11 @@ class DualEncoder(nn.Module):
         trunk = None
         if heads:
             trunk = {side: len(modules) for side, modules in sides.items()}
-            sides = {side: [*modules, *_head(encoder.dimension, modules)] for side, modules in sides.items()}
+            sides = {side: [*modules, *head(encoder.dimension, modules)] for side, modules in sides.items()}
         elif not shared:
             sides["query"] = copy.deepcopy(sides["query"])
         text = SentenceTransformer(
-            modules=[_route(sides)], device=str(encoder.device), prompts=encoder.prompts, similarity_fn_name="dot"
+            modules=[route(sides)], device=str(encoder.device), prompts=encoder.prompts, similarity_fn_name="dot"
         )
         return cls(text, trunk)
 
@@ -62,7 +62,7 @@ class DualEncoder(nn.Module):
 
     @property
     def is_normalized(self) -> bool:
-        return _is_normalized(self._side("document"))
+        return _is_normalized(self.side("document"))
 
     @property
     def has_layers(self) -> bool:
@@ -75,7 +75,7 @@ class DualEncoder(nn.Module):
         half: the transformer's products in bfloat16, half the memory and, on many cards, twice the speed. Pooling,
         heads and rotation stay in float32, as do the weights.
         """
-        first, *rest = self._side(side)[self.trunk[side] :]
+        first, *rest = self.side(side)[self.trunk[side] :]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half and self.has_layers):
             features = first(features)
         for module in rest:
@@ -108,7 +108,7 @@ class DualEncoder(nn.Module):
         sides = {side: list(self._router.sub_modules[side]) for side in SIDES}
         queries, trunk = sides["query"], self.trunk["query"]
         sides["query"] = [*queries[:trunk], *copy.deepcopy(queries[trunk:])]
-        self.text[0] = _route(sides)
+        self.text[0] = route(sides)
 
     def freeze_layers(self, count: int) -> None:
         """Freeze the embeddings and the first `count` layers of the transformers: less to compute, less to forget."""
@@ -125,7 +125,7 @@ class DualEncoder(nn.Module):
     def _router(self) -> Any:
         return self.text[0]
 
-    def _side(self, side: Side) -> list[nn.Module]:
+    def side(self, side: Side) -> list[nn.Module]:
         return _modules_of(self.text, side)
 
 
@@ -136,11 +136,11 @@ def _modules_of(text: SentenceTransformer, side: Side) -> list[nn.Module]:
     return list(text)
 
 
-def _route(sides: dict[Side, list[nn.Module]]) -> Router:
+def route(sides: dict[Side, list[nn.Module]]) -> Router:
     return Router.for_query_document(query_modules=sides["query"], document_modules=sides["document"])
 
 
-def _head(dimension: int, modules: list[nn.Module]) -> list[nn.Module]:
+def head(dimension: int, modules: list[nn.Module]) -> list[nn.Module]:
     """A linear map that starts as the identity; its vectors have length 1 where those before it have."""
     linear = Dense(
         dimension, dimension, bias=False, activation_function=nn.Identity(), init_weight=torch.eye(dimension)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from repconc.codec import Codec
 from repconc.errors import RepconcError
+from repconc.maps import VectorMap
 from repconc.quantization.sinkhorn import lowest
 
 Report = Callable[[int, int], None]
@@ -57,7 +58,7 @@ def train_opq(
             rotated = _split(x @ rotation, blocks)
         if progress:
             progress(turn + 1, total)
-    return Codec(codebooks.numpy(), D, rotation.numpy() if rotate else None)
+    return Codec(codebooks.numpy(), D, VectorMap(rotation.numpy()) if rotate else None)
 
 
 def balanced_rotation(x: Tensor, blocks: int) -> Tensor:

@@ -70,4 +70,4 @@ class Corpus:
             query: [Hit(ids[number], value) for number, value in zip(pool[row].tolist(), values.tolist(), strict=True)]
             for query, row, values in zip(validation.query_ids, places.numpy(), scores, strict=True)
         }
-        return evaluate(run, validation.qrels, ["MRR@10"], validation.relevance).means
+        return evaluate(run, validation.qrels, [validation.measure], validation.relevance).means

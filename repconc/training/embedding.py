@@ -27,7 +27,7 @@ def embed(
 
     if len(numbers) <= chunk:
         vectors = forward(np.arange(len(numbers)))
-        return vectors.detach(), vectors.backward
+        return vectors.detach(), vectors.backward if vectors.requires_grad else _nothing_learns
     chunks = list(_chunks(inputs.lengths[numbers], chunk))
 
     def push(gradient: Tensor) -> None:
@@ -35,6 +35,10 @@ def embed(
             forward(places).backward(gradient[torch.from_numpy(places).to(gradient.device)])
 
     return _without_graph(forward, chunks, model), push
+
+
+def _nothing_learns(gradient: Tensor) -> None:
+    """The side is frozen as a whole."""
 
 
 def embed_all(model: DualEncoder, side: Side, inputs: Inputs, numbers: np.ndarray, chunk: int) -> Tensor:

@@ -27,6 +27,8 @@ class Validation:
     relevance: int
     documents: np.ndarray
     """Numbers of the documents that are searched: all, or a pool where encoding all takes too long."""
+    measure: str = "MRR@10"
+    """What chooses the checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Examples:
     labelled: int
     """How many queries are labelled."""
     validation: Validation
+    judged: bool = True
+    """Whether people marked what is relevant. If not, it is the uncompressed ranking that did, a best few of many."""
 
     @cached_property
     def pairs(self) -> np.ndarray:

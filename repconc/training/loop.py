@@ -44,7 +44,7 @@ class Task:
     backward: Callable[[int], dict[str, float]]
     """Add the gradient of step i to the parameters; gives the parts of the loss."""
     validate: Callable[[], dict[str, float]]
-    """Measures of the dev queries; MRR@10 chooses the checkpoint."""
+    """Measures of the dev queries; the first chooses the checkpoint."""
     balance: Callable[[], dict[str, float]] = dict
 
     @property
@@ -127,9 +127,10 @@ def _validate(
     balance = task.balance() if state.step else {}
     line = {"phase": task.name, "step": state.step, "steps": task.steps, "seconds": round(seconds, 1)}
     _note(state, observe, {**line, **measures, **balance})
-    if measures["MRR@10"] <= state.best:
+    first = next(iter(measures.values()))
+    if first <= state.best:
         return best
-    state.best, state.best_step = measures["MRR@10"], state.step
+    state.best, state.best_step = first, state.step
     return {name: parameter.detach().clone() for name, parameter in task.parameters.items()}
 
 

@@ -66,8 +66,8 @@ def train(
         ranks=ranks.count,
     )
     folder = training_folder(output)
-    with _only_trainer(folder, ranks):
-        _agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks)
+    with only_trainer(folder, ranks):
+        agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks)
         where = Path(vectors or folder / "vectors")
         examples = make_examples(data, encoder, recipe, where, folder, ranks, observe)
         trainer = Trainer(model, examples, recipe, folder, ranks, observe)
@@ -96,17 +96,17 @@ def make_model(encoder: Encoder, recipe: Recipe) -> DualEncoder:
 
 def run_phases(trainer: Trainer) -> dict[str, dict[str, float]]:
     """The straight walk through training; gives each phase's figures on dev."""
-    recipe, figures = trainer.recipe, {}
+    recipe, measure, figures = trainer.recipe, trainer.examples.validation.measure, {}
     for number, phase in enumerate(recipe.dense, start=1):
-        figures[f"dense {number}, {phase.negatives}"] = {"MRR@10": trainer.dense(phase, f"dense-{number}").best}
+        figures[f"dense {number}, {phase.negatives}"] = {measure: trainer.dense(phase, f"dense-{number}").best}
     if recipe.method == "dense":
         return figures
     trainer.warm_up(rotate=recipe.method != "pq")
     if recipe.method == "repconc":
-        figures["stage 1"] = {"MRR@10": trainer.stage_one().best}
+        figures["stage 1"] = {measure: trainer.stage_one().best}
     figures["codes"] = trainer.code() | trainer.measure_codes()
     if recipe.method in ("repconc", "jpq"):
-        figures["stage 2"] = {"MRR@10": trainer.stage_two().best}
+        figures["stage 2"] = {measure: trainer.stage_two().best}
     return figures
 
 
@@ -144,7 +144,7 @@ def _save(trainer: Trainer, output: Path, dataset: str, encoder: Encoder, figure
 
 
 @contextmanager
-def _only_trainer(folder: Path, ranks: Ranks) -> Iterator[None]:
+def only_trainer(folder: Path, ranks: Ranks) -> Iterator[None]:
     """One run at a time in a folder; of several ranks, the first holds the lock."""
     if not ranks.is_first:
         yield
@@ -169,13 +169,14 @@ def _plan(data: Labelled, recipe: Recipe, encoder: Encoder, vectors: Path | str 
     )
 
 
-def _agree_on_plan(folder: Path, plan: Plan, ranks: Ranks) -> None:
+def agree_on_plan(folder: Path, plan: Settings, ranks: Ranks) -> None:
+    """Begin with a plan, or go on with the same one."""
     path = folder / "plan.json"
     if ranks.is_first and not path.exists():
         write_model(path, plan)
     ranks.wait()
-    before = read_model(path, Plan)
-    differing = [name for name in Plan.model_fields if getattr(before, name) != getattr(plan, name)]
+    before = read_model(path, type(plan))
+    differing = [name for name in type(plan).model_fields if getattr(before, name) != getattr(plan, name)]
     if differing:
         raise RepconcError(
             f"{folder} holds a run that was begun with another {' and '.join(differing)}: "

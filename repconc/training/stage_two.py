@@ -37,7 +37,9 @@ def search_and_rank(
     taught: the share of the loss that the teacher's scores of the same documents take over.
     """
     queries, push = embed(model, "query", examples.queries, batch.queries, chunk, batch.dropout)  # [B, D]
-    relevant = [examples.relevant[query] for query in batch.queries.tolist()]
+    # Where nobody judged, the teacher says of every document how right it is: only the positive is not searched again.
+    judged = [examples.relevant[query] for query in batch.queries.tolist()]
+    relevant = judged if examples.judged else list(batch.documents[:, None])
     negatives = top_irrelevant(queries, documents, relevant, depth)  # [B, n]
     positives = torch.from_numpy(batch.documents).to(negatives)
     candidates = torch.cat([positives[:, None], negatives], dim=1)  # [B, 1 + n]

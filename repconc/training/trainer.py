@@ -91,7 +91,7 @@ class Trainer:
                 seed=self.recipe.seed,
                 progress=as_progress("warm-up", self.observe),
             )
-            rotation = {} if codec.rotation is None else {"rotation": codec.rotation}
+            rotation = {} if codec.map is None else {"rotation": codec.map.linear}
             seconds = np.array([time.monotonic() - start])
             self._write(path, save({"codebooks": codec.codebooks, "seconds": seconds} | rotation))
         if self.recipe.stage_one.distillation or self.recipe.stage_two.distillation:

@@ -10,16 +10,21 @@ from repconc.indexes import faiss_export
 from repconc.indexes.faiss_export import export_faiss, import_faiss
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import add, build, remove
+from repconc.maps import VectorMap
 from tests.indexes.conftest import batches, codecs
 
 
-@pytest.fixture(params=["plain", "padded", "rotated"])
+@pytest.fixture(params=["plain", "padded", "rotated", "mapped"])
 def any_index(request, tmp_path) -> Index:
     """Of two segments, with removals."""
     coding, scoring = codecs(dimension=15 if request.param == "padded" else 16)
     if request.param == "rotated":
         turn = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 16)))[0].astype(np.float32)
-        coding, scoring = Codec(coding.codebooks, 16, turn), Codec(scoring.codebooks, 16, turn)
+        coding, scoring = (Codec(codec.codebooks, 16, VectorMap(turn)) for codec in (coding, scoring))
+    if request.param == "mapped":
+        maps = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)
+        pairs = zip((coding, scoring), maps, strict=True)
+        coding, scoring = (Codec(codec.codebooks, 16, VectorMap(linear, unit=True)) for codec, linear in pairs)
     folder = tmp_path / "index"
     build(folder, batches(range(200)), coding=coding, scoring=scoring, lists=9)
     add(folder, batches(range(200, 260)))
@@ -32,7 +37,7 @@ def test_faiss_finds_what_we_find(any_index, tmp_path):
     read = faiss.read_index(str(tmp_path / "out.faiss"))
     ids = [line.strip('"') for line in (tmp_path / "out.faiss.ids.jsonl").read_text().splitlines()]
     assert isinstance(read, faiss.IndexPreTransform) == (
-        any_index.scoring.rotation is not None or any_index.scoring.padding > 0
+        any_index.scoring.map is not None or any_index.scoring.padding > 0
     )
     assert sorted(ids) == sorted(hit.id for hit in any_index.search(np.ones(any_index.manifest.dimension), 999)[0])
     queries = np.random.default_rng(1).normal(size=(30, any_index.manifest.dimension)).astype(np.float32)

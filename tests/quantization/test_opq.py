@@ -47,7 +47,7 @@ def test_pq_is_as_good_as_that_of_faiss():
 @pytest.mark.parametrize(("dimension", "blocks"), [(32, 8), (30, 8), (32, 5), (7, 7), (5, 1)])
 def test_the_rotation_is_orthonormal_also_where_blocks_do_not_divide(dimension, blocks):
     codec = train_opq(vectors(600, dimension), blocks, 16, turns=5, final=3)
-    np.testing.assert_allclose(codec.rotation.T @ codec.rotation, np.eye(dimension), atol=1e-4)
+    np.testing.assert_allclose(codec.map.linear.T @ codec.map.linear, np.eye(dimension), atol=1e-4)
     assert codec.blocks == blocks
     assert error(codec, vectors(600, dimension)) < float((vectors(600, dimension) ** 2).sum(axis=1).mean())
 
@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_codec():
 def test_duplicates_leave_no_codeword_undefined():
     codec = train_opq(np.ones((300, 8), np.float32), 2, 16, turns=3, final=2)
     assert np.isfinite(codec.codebooks).all()
-    assert np.isfinite(codec.rotation).all()
+    assert np.isfinite(codec.map.linear).all()
 
 
 def test_progress_reaches_its_end():

@@ -10,6 +10,7 @@ from repconc.codec import Codec, score
 from repconc.errors import RepconcError
 from repconc.losses.clustering import clustering
 from repconc.losses.ranking import ranking
+from repconc.maps import VectorMap
 from repconc.quantization.product import Constraint, ProductQuantizer, squared_distances
 
 
@@ -58,7 +59,7 @@ def test_a_rotation_of_the_codec_is_applied_to_documents_and_queries():
     rotation = np.linalg.qr(generator.normal(size=(6, 6)))[0].astype(np.float32)
     codebooks = generator.normal(size=(3, 9, 2)).astype(np.float32)
     x = generator.normal(size=(20, 6)).astype(np.float32)
-    codec, bare = Codec(codebooks, 6, rotation), Codec(codebooks, 6)
+    codec, bare = Codec(codebooks, 6, VectorMap(rotation)), Codec(codebooks, 6)
     np.testing.assert_array_equal(codec.encode(x), bare.encode(x @ rotation))
     np.testing.assert_allclose(codec.tables(x), bare.tables(x @ rotation), atol=1e-6)
 

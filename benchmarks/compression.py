@@ -1,0 +1,192 @@
+"""Given vectors, compressed with labels, with queries only, or with nothing (`repconc compress`), beside its rivals.
+
+    python -m benchmarks.compression --modes labels,queries,documents --sizes 24,48
+    python -m benchmarks.compression --ablation --modes labels --sizes 24
+
+Vectors are those of MiniLM-L6; queries and labels are the train split, of which a part is held out inside, as for a
+user; each row is measured once on the test queries, which nothing has seen. Settings are those of recipes/compress-*,
+chosen on dev queries. A line that is there already is not measured again.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import results
+from benchmarks.baselines import vectors_of
+from repconc import Encoder, load_dataset
+from repconc.codec import Codec
+from repconc.compression.compress import scale_of
+from repconc.compression.given import look_through, open_given
+from repconc.compression.learning import Asked, Mode, make_examples, split_queries
+from repconc.compression.rivals import System, coded, exhaustive, rivals
+from repconc.data.catalogue import folder_of, get
+from repconc.evaluation.measures import Evaluation, evaluate
+from repconc.evaluation.significance import bootstrap_interval, paired_t_test
+from repconc.files import cache_directory
+from repconc.indexes.flat import FlatIndex
+from repconc.models.heads import make_heads, to_map
+from repconc.training.recipe import Recipe, make_recipe, read_recipe
+from repconc.training.trainer import Trainer
+
+SUITE, ENCODER = "compression", "minilm"
+MEASURES = ("MRR@10", "nDCG@10", "R@100")
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "without document map": {"document_map": False},
+    "without constraint": {"stage_one": {"constraint": False}},
+    "without distillation": {"stage_one": {"distillation": 0.0}, "stage_two": {"distillation": 0.0}},
+    "distillation alone": {"stage_one": {"distillation": 1.0}, "stage_two": {"distillation": 1.0}},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", default="hotpotqa,insuranceqa")
+    parser.add_argument("--modes", default="labels,queries,documents")
+    parser.add_argument("--sizes", default="24,48")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--ablation", action="store_true", help="the settings that leave one thing out")
+    options = parser.parse_args()
+    for seed in map(int, options.seeds.split(",")):
+        for name in options.sets.split(","):
+            bench = Bench(name, seed)
+            for size in map(int, options.sizes.split(",")):
+                bench.rivals(size)
+                for mode in options.modes.split(","):
+                    for change in ABLATIONS if options.ablation else [""]:
+                        bench.ours(mode, size, change)
+
+
+class Bench:
+    """One set and seed."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        if not folder_of(name).is_dir():
+            get(name)
+        self.dataset, self.seed = load_dataset(folder_of(name)), seed
+        self.vectors = vectors_of(self.dataset, ENCODER)
+        self.made_with = results.provenance()
+        self.test = self.asked("test")
+        self.all = look_through(open_given(self.vectors), None, seed, lambda done, total: None)
+        self.key = {"dataset": name, "seed": seed}
+
+    def rivals(self, size: int) -> None:
+        if self._known(size, "binary (sentence-transformers)"):
+            return
+        systems = list(rivals(self.all, self.test, size, self.seed, print))
+        opq = self._evaluation(next(system for system in systems if system.name == "OPQ"))
+        for system in systems:
+            self._keep(size, system.name, system, opq, None)
+
+    def ours(self, mode: Mode, size: int, change: str) -> None:
+        row = f"{mode}, {change}" if change else mode
+        if self._known(size, row):
+            return
+        given = open_given(
+            self.vectors,
+            queries=None if mode == "documents" else self.asked("train").vectors,
+            query_ids=None if mode == "documents" else self.asked("train").ids,
+            qrels=self.dataset.qrels("train") if mode == "labels" else None,
+        )
+        sample = look_through(given, None, self.seed, lambda done, total: None)
+        splits = split_queries(given, sample, mode, self.seed)
+        recipe, document_map = _recipe(mode, size, self.seed, ABLATIONS.get(change, {}))
+        recipe = recipe.model_copy(update={"scale": recipe.scale or scale_of(sample, splits)})
+        D = sample.vectors.shape[1]
+        model = make_heads(D, unit=sample.unit, document_map=document_map, seed=self.seed)
+        with tempfile.TemporaryDirectory() as scratch:
+            examples = make_examples(given, sample, splits, mode, self.seed)
+            trainer = Trainer(model, examples, recipe, Path(scratch))
+            seconds = sum(trainer.dense(phase, f"dense-{n}").seconds for n, phase in enumerate(recipe.dense))
+            seconds += trainer.warm_up()
+            seconds += trainer.stage_one().seconds
+            trainer.code()
+            opq = self._opq(size)
+            coding = Codec(trainer.coding.codebooks, D, to_map(model, "document"))
+            first = coded(row, sample, self.test, coding, self._scoring(trainer))
+            self._keep(size, f"{row}, stage 1", first, opq, seconds)
+            seconds += trainer.stage_two().seconds
+        scoring = self._scoring(trainer)
+        system = coded(row, sample, self.test, coding, scoring)
+        assert coding.map is not None
+        assert scoring.map is not None
+        mapped = FlatIndex(sample.ids, [coding.map(sample.vectors)])
+        asked = self.test._replace(vectors=scoring.map(self.test.vectors))
+        whole = System("", 4 * D, 0, exhaustive(mapped, asked))
+        self._keep(size, f"{row}, maps uncompressed", whole, opq, None)
+        self._keep(size, row, system, opq, seconds)
+
+    def _scoring(self, trainer: Trainer) -> Codec:
+        codec = trainer.quantizer.to_codec()
+        return Codec(codec.codebooks, codec.dimension, to_map(trainer.model, "query"))
+
+    def _opq(self, size: int) -> Evaluation | None:
+        """Query by query; it is trained again where its line was kept by an earlier run."""
+        if not hasattr(self, "_opqs"):
+            self._opqs: dict[int, Evaluation] = {}
+        if size not in self._opqs:
+            found = (system for system in rivals(self.all, self.test, size, self.seed, print) if system.name == "OPQ")
+            self._opqs[size] = self._evaluation(next(found))
+        return self._opqs[size]
+
+    def asked(self, split: str) -> Asked:
+        queries = self.dataset.queries(split)
+        path = cache_directory() / "vectors" / f"{self.dataset.name}-{ENCODER}-{split}.npy"
+        if not path.exists():
+            np.save(path, Encoder(ENCODER).embed_queries([query.text for query in queries]))
+        return Asked([query.id for query in queries], np.load(path))
+
+    def _evaluation(self, system: System) -> Evaluation:
+        return evaluate(system.run, self.dataset.qrels("test"), MEASURES, self.dataset.relevance("test"))
+
+    def _known(self, size: int, row: str) -> bool:
+        wanted = self.key | {"bytes": size, "row": row}
+        return any(wanted.items() <= line.items() for line in results.read(SUITE))
+
+    def _keep(self, size: int, row: str, system: System, opq: Evaluation | None, seconds: float | None) -> None:
+        if self._known(size, row):
+            return
+        evaluation = self._evaluation(system)
+        line: dict[str, Any] = {
+            **self.key,
+            "bytes": size,
+            "row": row,
+            "bytes_per_document": system.bytes,
+            "shared_bytes": system.shared,
+            "measures": {name: round(value, 5) for name, value in evaluation.means.items()},
+            "seconds": None if seconds is None else round(seconds, 1),
+        }
+        if opq is not None:
+            line["p against OPQ"] = paired_t_test(evaluation.values["MRR@10"], opq.values["MRR@10"])
+        line["R@100 against uncompressed"] = self._difference(evaluation)
+        results.append(SUITE, line, self.made_with)
+        print({key: line[key] for key in ("dataset", "seed", "bytes", "row", "measures", "seconds")}, flush=True)
+
+    def _difference(self, evaluation: Evaluation) -> list[float]:
+        """The mean of the paired difference in R@100, and its 95 % interval."""
+        if not hasattr(self, "_whole"):
+            flat = FlatIndex(self.all.ids, [self.all.vectors])
+            self._whole = self._evaluation(System("", 0, 0, exhaustive(flat, self.test)))
+        difference = evaluation.values["R@100"] - self._whole.values["R@100"]
+        return [round(value, 5) for value in (float(difference.mean()), *bootstrap_interval(difference))]
+
+
+def _recipe(mode: str, size: int, seed: int, change: dict[str, Any]) -> tuple[Recipe, bool]:
+    values = read_recipe(f"compress-{mode}")
+    for table in ("stage_one", "stage_two"):
+        values[table] = values[table] | change.get(table, {})
+    values |= {"seed": seed, "quantizer": values.get("quantizer", {}) | {"bytes": size}}
+    return make_recipe(values), change.get("document_map", True)
+
+
+def gap_closed(lines: list[dict[str, Any]], row: str) -> float:
+    """The share of what OPQ leaves to the uncompressed vectors in MRR@10 that a row wins back."""
+    value = {line["row"]: line["measures"]["MRR@10"] for line in lines}
+    return float((value[row] - value["OPQ"]) / (value["uncompressed"] - value["OPQ"]))
+
+
+if __name__ == "__main__":
+    main()

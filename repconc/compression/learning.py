@@ -1,0 +1,149 @@
+"""From what is given to what is learned from: the mode, the queries that are held out, and who should find what.
+
+documents    nothing else is there: documents, a little off, stand in for queries; the uncompressed ranking teaches
+queries      real queries; the uncompressed ranking teaches (Distill-VQ's idea; the paper leaves it to future work)
+labels       queries and who is relevant: the paper's objective
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from repconc.compression.given import QUERIES, Given, Sample
+from repconc.errors import RepconcError
+from repconc.maps import unit
+from repconc.models.inputs import CachedVectors
+from repconc.records import Qrels
+from repconc.training.examples import Examples, Validation
+from repconc.training.negatives import FixedVectors, top
+
+Mode = Literal["documents", "queries", "labels"]
+TAUGHT = 10
+"""Documents that the uncompressed ranking calls right."""
+SHARE, DEV, TEST = 0.1, 500, 1000
+"""Of the queries, how many are held out: a tenth, or so many, for choosing the checkpoint and for the report each."""
+FEWEST = 30
+STAND_INS = 20_000
+NOISE = 0.5
+"""How far a stand-in is off its document, in lengths of the document."""
+
+
+class Asked(NamedTuple):
+    """Some queries."""
+
+    ids: list[str]
+    vectors: np.ndarray  # [Q, D]
+
+    def at(self, places: np.ndarray) -> "Asked":
+        return Asked([self.ids[place] for place in places.tolist()], self.vectors[places])
+
+
+class Splits(NamedTuple):
+    """Queries to learn from, to choose the checkpoint with, and to report on."""
+
+    train: Asked
+    dev: Asked
+    test: Asked
+
+
+def mode_of(given: Given, forced: Mode | None) -> Mode:
+    """The highest step of the ladder that there is input for, or the one that is asked for."""
+    reached: Mode = "documents" if given.queries is None else "queries" if given.qrels is None else "labels"
+    ladder = ["documents", "queries", "labels"]
+    if forced is not None and ladder.index(forced) > ladder.index(reached):
+        raise RepconcError(f"Mode {forced} needs more than is given: with what is there, {reached} is possible.")
+    return forced or reached
+
+
+def split_queries(given: Given, sample: Sample, mode: Mode, seed: int) -> Splits:
+    """Deal out the queries. Equal ones go to the same side, so that what is held out was never learned."""
+    random = np.random.default_rng(seed)
+    asked = stand_ins(sample, STAND_INS, random) if mode == "documents" else _real_queries(given, sample, mode, random)
+    _, group = np.unique(asked.vectors, axis=0, return_inverse=True)
+    groups = int(group.max()) + 1
+    if groups < FEWEST:
+        raise RepconcError(
+            f"There are {groups} different queries that can be used; at least {FEWEST} are needed, because some are "
+            "held out to be measured with."
+        )
+    order = random.permutation(groups)[group]  # of each query: the place of its group
+    dev, test = (min(round(SHARE * groups), most) for most in (DEV, TEST))
+    cuts = [order >= dev + test, order < dev, (order >= dev) & (order < dev + test)]
+    return Splits(*(asked.at(np.flatnonzero(cut)) for cut in cuts))
+
+
+def stand_ins(sample: Sample, count: int, random: np.random.Generator) -> Asked:
+    """Documents of the sample, moved a little: what a query for each of them might be."""
+    places = random.permutation(len(sample.ids))[:count]
+    documents = sample.vectors[places]
+    away = random.normal(size=documents.shape).astype(np.float32)
+    lengths = np.linalg.norm(documents, axis=1, keepdims=True)
+    moved = documents + NOISE * lengths * unit(away)
+    return Asked([sample.ids[place] for place in places.tolist()], unit(moved) if sample.unit else moved)
+
+
+def make_examples(given: Given, sample: Sample, splits: Splits, mode: Mode, seed: int) -> Examples:
+    """What the phases of training read."""
+    number_of = {id: number for number, id in enumerate(sample.ids)}
+    everything = np.arange(len(sample.ids))
+    if mode == "labels":
+        assert given.qrels is not None
+        qrels: Qrels = {id: given.qrels[id] for id in splits.dev.ids}
+        known = [[number_of[id] for id, grade in given.qrels[query].items() if grade > 0] for query in splits.train.ids]
+        relevant = [np.array(sorted(numbers), np.int64) for numbers in known]
+        extra = stand_ins(sample, STAND_INS, np.random.default_rng([seed, 1]))
+        sources = [np.array([number_of[id]]) for id in extra.ids]
+    else:
+        qrels = nearest_of(splits.dev, sample)
+        relevant = [np.sort(row) for row in exact(splits.train.vectors, sample.vectors, TAUGHT)]
+        extra, sources = Asked([], np.empty((0, sample.vectors.shape[1]), np.float32)), []
+    dev = Validation(
+        query_ids=splits.dev.ids,
+        queries=CachedVectors([splits.dev.vectors]),
+        qrels=qrels,
+        relevance=1,
+        documents=everything,
+        measure="MRR@10" if mode == "labels" else f"R@{TAUGHT}",
+    )
+    return Examples(
+        document_ids=sample.ids,
+        documents=CachedVectors([sample.vectors]),
+        queries=CachedVectors([part for part in (splits.train.vectors, extra.vectors) if len(part)]),
+        relevant=relevant + sources,
+        labelled=len(splits.train.ids),
+        validation=dev,
+        judged=mode == "labels",
+    )
+
+
+def nearest_of(asked: Asked, sample: Sample) -> Qrels:
+    """What uncompressed vectors put among their first ten."""
+    numbers = exact(asked.vectors, sample.vectors, TAUGHT)
+    return {id: {sample.ids[n]: 1 for n in row.tolist()} for id, row in zip(asked.ids, numbers, strict=True)}
+
+
+def exact(queries: np.ndarray, documents: np.ndarray, count: int) -> np.ndarray:
+    """[Q, count]: the numbers of the best documents by inner product."""
+    held = torch.from_numpy(documents)
+    return top(torch.from_numpy(queries), FixedVectors(lambda: held), min(count, len(documents)))[1].numpy()
+
+
+def _real_queries(given: Given, sample: Sample, mode: Mode, random: np.random.Generator) -> Asked:
+    assert given.queries is not None
+    count = len(given.queries)
+    usable = np.arange(count)
+    if mode == "labels":
+        assert given.qrels is not None
+        unknown = given.qrels.keys() - set(given.query_ids)
+        if unknown:
+            raise RepconcError(f"The labels speak of the query {sorted(unknown)[0]!r}, which has no vector.")
+        good = {query for query, grades in given.qrels.items() if any(grade > 0 for grade in grades.values())}
+        usable = np.array([number for number, id in enumerate(given.query_ids) if id in good], np.int64)
+    chosen = np.sort(random.permutation(usable)[:QUERIES])
+    vectors = given.queries.rows(chosen)
+    if sample.unit:
+        if zero := np.flatnonzero(~vectors.any(axis=1)).tolist():
+            raise RepconcError(f"Row {chosen[zero[0]]} of {given.queries.source} is all zeros; leave it out.")
+        vectors = unit(vectors)
+    return Asked([given.query_ids[number] for number in chosen.tolist()], vectors)

@@ -1,0 +1,259 @@
+"""What compression did, on queries that were held out of training: one page with a table, a plot, and plain sentences.
+
+The page stands alone: the plot is inside it, and it asks nothing of any other place.
+"""
+
+import base64
+import html
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from repconc.compression.compress import Result
+from repconc.compression.learning import nearest_of
+from repconc.compression.rivals import DEPTH, System, coded, exhaustive, rivals
+from repconc.evaluation.compare import Cell, compare
+from repconc.evaluation.significance import stars
+from repconc.evaluation.tables import Table
+from repconc.files import atomic_write
+from repconc.indexes.flat import FlatIndex
+from repconc.records import Run
+
+NEAREST = "R@10"
+LABELLED = ("MRR@10", "nDCG@10", "R@100")
+OURS, REFERENCE = "ours", "OPQ"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system; the reference of all tests is OPQ."""
+
+    name: str
+    bytes: float
+    shared: int
+    ratio: float
+    nearest: Cell
+    """How many of the uncompressed top 10 are among its own."""
+    labelled: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All rows, and what they mean."""
+
+    about: str
+    rows: list[Row]
+    sentences: list[str]
+    queries: int
+    documents: int
+
+
+def make_report(result: Result, seed: int = 0, say: Callable[[str], None] = lambda sentence: None) -> Report:
+    """Measure ours and its rivals over the sample, which is all documents where they are not very many."""
+    sample, asked, learned = result.sample, result.splits.test, result.learned
+    systems = [
+        *rivals(sample, asked, learned.coding.blocks, seed, say),
+        coded(OURS, sample, asked, learned.coding, learned.scoring),
+        *_beside(result),
+    ]
+    names = [system.name for system in systems]
+    names.insert(0, names.pop(names.index(REFERENCE)))
+    runs: dict[str, Run] = {name: next(s.run for s in systems if s.name == name) for name in names}
+    nearest = compare(runs, nearest_of(asked, sample), [NEAREST], seed=seed)
+    labelled = {}
+    if result.mode == "labels" and result.given.qrels is not None:
+        labelled = compare(runs, {id: result.given.qrels[id] for id in asked.ids}, LABELLED, seed=seed)
+    whole = 4 * sample.vectors.shape[1]
+    rows = [
+        Row(s.name, s.bytes, s.shared, whole / s.bytes, nearest[s.name][NEAREST], labelled.get(s.name, {}))
+        for s in systems
+    ]
+    about = f"{len(result.given.matrix):,} vectors of {sample.vectors.shape[1]} dimensions, mode {result.mode}"
+    return Report(about, rows, list(_sentences(rows, result)), len(asked.ids), len(sample.ids))
+
+
+def _beside(result: Result) -> Iterator[System]:
+    """What our maps do alone, and what the index finds as it is searched by default."""
+    sample, asked, learned = result.sample, result.splits.test, result.learned
+    if learned.coding.map and learned.scoring.map:
+        mapped = FlatIndex(sample.ids, [learned.coding.map(sample.vectors)])
+        asked_mapped = asked._replace(vectors=learned.scoring.map(asked.vectors))
+        yield System(
+            "uncompressed, our maps", 4 * mapped.dimension, learned.scoring.map.nbytes, exhaustive(mapped, asked_mapped)
+        )
+    index, manifest = result.index, result.index.manifest
+    if len(index) == len(sample.ids):
+        run = dict(zip(asked.ids, index.search(asked.vectors, DEPTH), strict=True))
+        name = f"ours, {manifest.probes} of {manifest.lists} lists"
+        yield System(name, index.nbytes / len(index), 0, run)
+
+
+def _sentences(rows: list[Row], result: Result) -> Iterator[str]:
+    by_name = {row.name: row for row in rows}
+    ours, opq, whole = by_name[OURS], by_name[REFERENCE], by_name["uncompressed"]
+    if len(result.sample.ids) < len(result.given.matrix):
+        yield f"Measured over {len(result.sample.ids):,} of the {len(result.given.matrix):,} documents."
+    if result.mode == "documents":
+        yield "No queries were given: documents that were moved a little are what is searched with here."
+    cells = [("recall of the uncompressed top 10", ours.nearest, opq.nearest, 1.0)]
+    if ours.labelled:
+        cells.append(("MRR@10", ours.labelled["MRR@10"], opq.labelled["MRR@10"], whole.labelled["MRR@10"].mean))
+    for name, own, other, upper in cells:
+        figures = f"{name} {other.mean:.3f} with OPQ, {own.mean:.3f} with ours at the same bytes"
+        if own.p_holm is None or own.p_holm >= 0.05:
+            count = len(result.splits.test.ids)
+            yield f"Learning does not help here as far as {count} queries can tell: {figures}."
+        elif own.mean < other.mean:
+            yield f"Learning hurts here: {figures}; use OPQ (--mode documents with a recipe of method opq)."
+        else:
+            share = (own.mean - other.mean) / (upper - other.mean) if upper > other.mean else 1.0
+            yield f"Learning helps: {figures}, which closes {share:.0%} of OPQ's gap to the uncompressed vectors."
+
+
+def as_table(report: Report) -> Table:
+    measures = list(report.rows[0].labelled)
+    columns = ["system", "bytes/document", "times smaller", "and once", "recall of top 10", *measures]
+    rows = [
+        [
+            row.name,
+            f"{row.bytes:,.1f}".removesuffix(".0"),
+            f"{row.ratio:.1f}x",
+            f"{row.shared / 1e6:.2f} MB" if row.shared else "",
+            _text(row.nearest),
+            *(_text(row.labelled[measure]) for measure in measures),
+        ]
+        for row in report.rows
+    ]
+    note = (
+        f"{report.queries} held-out queries; [95 % bootstrap interval]; */** differs from OPQ at p < 0.05/0.01, "
+        "two-tailed paired t-test, Holm-corrected."
+    )
+    return Table(columns, rows, note)
+
+
+def write_report(report: Report, result: Result, path: Path) -> None:
+    """path: .html for a page, .md for Markdown, .json for the figures."""
+    if path.suffix == ".json":
+        content = json.dumps(asdict(report), indent=2)
+    elif path.suffix == ".md":
+        content = (
+            "\n\n".join([f"# Compressed: {report.about}", *report.sentences, as_table(report).render("markdown")])
+            + "\n"
+        )
+    else:
+        content = _page(report, result)
+    with atomic_write(path, "w") as file:
+        file.write(content)
+
+
+def _page(report: Report, result: Result) -> str:
+    table = as_table(report)
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in table.columns)
+    body = "".join(
+        f"<tr{' class=ours' if row[0].startswith('ours') else ''}>"
+        + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+        + "</tr>"
+        for row in table.rows
+    )
+    pictures = "".join(
+        f'<img alt="{name}" src="data:image/svg+xml;base64,{base64.b64encode(content).decode()}">'
+        for name, content in _pictures(report, result)
+    )
+    sentences = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in report.sentences)
+    return PAGE.format(
+        title=html.escape(report.about),
+        sentences=sentences,
+        head=head,
+        body=body,
+        note=html.escape(table.note),
+        pictures=pictures,
+    )
+
+
+def _pictures(report: Report, result: Result) -> Iterator[tuple[str, bytes]]:
+    if find_spec("matplotlib") is None:
+        return
+    yield "quality by bytes a document", _quality(report)
+    if curves := _curves(result):
+        yield "held-out measure while learning", curves
+
+
+def _quality(report: Report) -> bytes:
+    from matplotlib.figure import Figure
+
+    measured = {"recall of the uncompressed top 10": [row.nearest for row in report.rows]}
+    measured |= {name: [row.labelled[name] for row in report.rows] for name in report.rows[0].labelled}
+    figure = Figure(figsize=(5.2 * len(measured), 4.2), layout="constrained")
+    for axis, (name, cells) in zip(figure.subplots(1, len(measured), squeeze=False)[0], measured.items(), strict=True):
+        for row, cell in zip(report.rows, cells, strict=True):
+            own = row.name.startswith(OURS)
+            style = {"fmt": "D" if own else "o", "color": "#d95f02" if own else "#555555", "capsize": 2}
+            error = [[cell.mean - cell.interval[0]], [cell.interval[1] - cell.mean]]
+            axis.errorbar([row.bytes], [cell.mean], error, **style)
+            label, place = row.name.split(" (")[0], (row.bytes, cell.mean)
+            axis.annotate(label, place, xytext=(5, 4), textcoords="offset points", fontsize=7)
+        axis.set(xscale="log", xlabel="bytes a document", ylabel=name)
+        axis.margins(x=0.25)
+        _tidy(axis)
+    return _svg(figure)
+
+
+def _curves(result: Result) -> bytes | None:
+    from matplotlib.figure import Figure
+
+    lines = [
+        line for line in result.learned.history if "step" in line and any(name in line for name in (NEAREST, "MRR@10"))
+    ]
+    if not lines:
+        return None
+    measure = next(name for name in (NEAREST, "MRR@10") if name in lines[0])
+    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    axis, start = figure.subplots(), 0
+    for phase in dict.fromkeys(line["phase"] for line in lines):
+        points = [(start + line["step"], line[measure]) for line in lines if line["phase"] == phase]
+        axis.plot(*zip(*points, strict=True), marker=".", label=phase)
+        start = points[-1][0]
+    axis.set(xlabel="step", ylabel=f"{measure}, held-out dev queries")
+    axis.legend(frameon=False)
+    _tidy(axis)
+    return _svg(figure)
+
+
+def _tidy(axis: Any) -> None:
+    axis.grid(alpha=0.3)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _svg(figure: Any) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(content, format="svg", metadata={"Date": None})
+    return content.getvalue()
+
+
+def _text(cell: Cell) -> str:
+    low, high = cell.interval
+    mark = stars(cell.p_holm) if cell.p_holm is not None else ""
+    return f"{cell.mean:.3f}{mark} [{low:.3f}, {high:.3f}]"
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Compressed: {title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }}
+table {{ border-collapse: collapse; font-size: 0.9rem; }} .wide {{ overflow-x: auto; }}
+th, td {{ padding: 0.3rem 0.8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }}
+th:first-child, td:first-child {{ text-align: left; }} tr.ours {{ font-weight: 600; background: #fff4ea; }}
+small {{ color: #666; }} img {{ max-width: 100%; margin: 1rem 0; display: block; }}
+</style></head><body>
+<h1>What compression did</h1><p>{title}</p>{sentences}
+<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>
+<p><small>{note} Bytes a document are those of the code, for ours with lists those of the whole index; "and once" is
+what must be in memory beside them, whatever the number of documents.</small></p>
+{pictures}
+</body></html>
+"""

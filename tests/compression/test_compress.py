@@ -1,0 +1,163 @@
+"""Vectors in, an index out: in every mode, after a kill, through maps, and with what cannot be done said first."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import repconc
+from repconc.compression.compress import run
+from repconc.compression.given import open_given, paired
+from repconc.compression.report import as_table, make_report, write_report
+from repconc.errors import RepconcError
+from repconc.indexes.faiss_export import export_faiss, import_faiss
+from repconc.indexes.ivf import Index
+from repconc.indexing import add_vectors
+from repconc.maps import VectorMap
+from repconc.models.heads import make_heads, to_map
+from repconc.training.recipe import DensePhase
+
+
+def opened(world, mode, **options):
+    queries = {} if mode == "documents" else {"queries": world.queries}
+    return open_given(world.documents, **queries, qrels=world.qrels if mode == "labels" else None, **options)
+
+
+@pytest.mark.parametrize("mode", ["documents", "queries", "labels"])
+def test_every_mode_gives_an_index_that_finds_documents(world, recipe, mode, tmp_path):
+    said = []
+    result = run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe, say=said.append)
+    assert f"mode {mode}" in said[0]
+    index = Index(tmp_path / "index")
+    assert len(index) == 600
+    hits = index.search(world.queries, 10, probes=index.manifest.lists)
+    found = sum(str(number) in {hit.id for hit in row} for number, row in enumerate(hits))
+    assert found > 60, "random codes would find two"
+    assert not (tmp_path / "index.training").exists()
+    report = make_report(result)
+    assert {"uncompressed", "OPQ", "PQ", "ours"} <= {row.name for row in report.rows}
+    assert bool(report.rows[0].labelled) == (mode == "labels")
+    for name in ("page.html", "page.md", "page.json"):
+        write_report(report, result, tmp_path / name)
+    page = (tmp_path / "page.html").read_text()
+    assert "<img" in page and "http" not in page.replace("http://www.w3.org", "")
+    assert "OPQ" in as_table(report).render("text")
+
+
+@pytest.mark.parametrize("hidden", [0, 5])
+@pytest.mark.parametrize("unit", [True, False])
+def test_a_map_computes_what_its_model_learned(unit, hidden):
+    import torch
+
+    torch.manual_seed(1)
+    model = make_heads(8, unit=unit, hidden=hidden)
+    with torch.no_grad():
+        for parameter in model.trainable().values():
+            parameter += 0.3 * torch.randn_like(parameter)
+    model.rotate(np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0])
+    x = np.random.default_rng(1).normal(size=(20, 8)).astype("f4")
+    if unit:
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+    for side in ("query", "document"):
+        wanted = model.embed(side, {"sentence_embedding": torch.from_numpy(x)}).detach().numpy()
+        np.testing.assert_allclose(to_map(model, side)(x), wanted, atol=1e-5)
+
+
+def test_documents_keep_their_vectors_where_it_is_asked_for(world, recipe, tmp_path):
+    """Queries speak another language, and only they may learn."""
+    foreign = world.queries @ np.random.default_rng(0).normal(size=(12, 12)).astype("f4")
+    given = open_given(world.documents, queries=foreign, qrels=world.qrels)
+    learned = recipe.model_copy(update={"dense": (DensePhase(epochs=40, batch=64, encoder_rate=0.02),)})
+    result = run(given, tmp_path / "index", bytes=6, recipe=learned, document_map=False, cosine=False)
+    turn = result.learned.coding.map.linear
+    np.testing.assert_allclose(turn @ turn.T, np.eye(12), atol=1e-4, err_msg="a rotation is all that was done")
+    other = result.learned.scoring.map.linear
+    assert np.abs(other @ other.T - np.eye(12)).max() > 1e-3, "the query side has learned"
+
+
+def test_the_coding_map_codes_documents_that_are_added_later(world, recipe, tmp_path):
+    run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, cosine=True)
+    ids = [f"again {number}" for number in range(600)]
+    changes = add_vectors(tmp_path / "index", paired(open_given(world.documents, ids=ids)))
+    assert changes.added == 600
+    index = Index(tmp_path / "index")
+    for hits in index.search(world.queries[:10], 20, probes=index.manifest.lists):
+        scores = dict.fromkeys(hit.id.removeprefix("again ") for hit in hits)
+        pairs = {name: sorted({hit.score for hit in hits if hit.id.removeprefix("again ") == name}) for name in scores}
+        assert all(len(values) == 1 for values in pairs.values()), "the same vector has the same code"
+
+
+def test_faiss_takes_maps_of_both_kinds_but_no_hidden_layer(world, recipe, tmp_path):
+    index = run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, cosine=True).index
+    export_faiss(index, tmp_path / "index.faiss")  # compares the answers
+    assert len(import_faiss(tmp_path / "index.faiss", tmp_path / "back")) == 600
+    deep = run(opened(world, "queries"), tmp_path / "deep", bytes=6, recipe=recipe, hidden=4).index
+    assert isinstance(deep.scoring.map, VectorMap) and deep.scoring.map.inner is not None
+    with pytest.raises(RepconcError, match="hidden layer"):
+        export_faiss(deep, tmp_path / "deep.faiss")
+
+
+class KilledError(Exception):
+    """In the place of a kill."""
+
+
+@pytest.mark.parametrize("after", [3, 9, 14])
+def test_a_run_that_was_stopped_goes_on_to_the_same_index(world, recipe, after, tmp_path):
+    whole = run(opened(world, "queries"), tmp_path / "whole", bytes=6, recipe=recipe)
+    count = itertools.count()
+
+    def stop(line):
+        if next(count) == after:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, observe=stop)
+    assert not (tmp_path / "index").exists()
+    again = run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    np.testing.assert_array_equal(again.learned.scoring.codebooks, whole.learned.scoring.codebooks)
+    np.testing.assert_array_equal(again.learned.scoring.map.linear, whole.learned.scoring.map.linear)
+    with pytest.raises(RepconcError, match="is there already"):
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+
+
+def test_the_smallest_size_that_keeps_enough_is_found(world, recipe, tmp_path):
+    said = []
+    result = run(opened(world, "queries"), tmp_path / "index", keep=0.7, recipe=recipe, say=said.append)
+    kept = {int(line.split()[0]): float(line.split()[3].rstrip("%")) for line in said if "keep" in line}
+    chosen = result.learned.coding.blocks
+    assert kept[chosen] >= 70
+    assert all(share < 70 for size, share in kept.items() if size < chosen)
+    with pytest.raises(RepconcError, match="No size up to 12 bytes"):
+        run(opened(world, "queries"), tmp_path / "other", keep=1.0, recipe=recipe)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"bytes": 13}, "1 to 12 bytes"),
+        ({"bytes": 4, "ratio": 8}, "only one"),
+        ({"ratio": 1}, "4 to 48 times"),
+        ({"keep": 1.5}, "at most 1"),
+        ({"mode": "labels"}, "queries is possible"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_written(world, recipe, options, sentence, tmp_path):
+    with pytest.raises(RepconcError, match=sentence):
+        run(opened(world, "queries"), tmp_path / "index", recipe=recipe, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_fewer_documents_than_codewords_are_refused(world, tmp_path):
+    with pytest.raises(RepconcError, match="200 documents for 256 codewords"):
+        run(open_given(world.documents[:200]), tmp_path / "index", bytes=4)
+
+
+def test_a_temporary_index_goes_with_its_object(world, recipe, monkeypatch):
+    from repconc.compression import compress as module
+
+    monkeypatch.setattr(module, "read_recipe", lambda name: recipe.model_dump())
+    index = repconc.compress(world.documents, world.queries, bytes=6)
+    folder = index.folder
+    assert index.search(world.queries[:1], 3)[0] and folder.exists()
+    del index
+    assert not folder.parent.exists()

@@ -1,0 +1,90 @@
+"""What is given is looked through before anything is trained: bad input is named, a sample is kept."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from repconc.compression import given as module
+from repconc.compression.given import look_through, open_given, paired
+from repconc.errors import RepconcError
+
+
+def look(*arguments, cosine=None, **options):
+    return look_through(open_given(*arguments, **options), cosine, 0, lambda done, total: None)
+
+
+def test_the_sample_holds_all_judged_documents_and_random_ones(world, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 50)
+    judged = {"0": {"599": 1, "3": 0}, "1": {"300": 1}}
+    sample = look(world.documents, queries=world.queries, qrels=judged)
+    assert {"599", "3", "300"} <= set(sample.ids)
+    assert 50 <= len(sample.ids) <= 53
+    np.testing.assert_array_equal(sample.vectors, world.documents[np.array(sample.ids, int)])
+
+
+def test_vectors_of_length_one_are_compared_by_cosine_without_being_asked(world):
+    scaled = world.documents / np.linalg.norm(world.documents, axis=1, keepdims=True)
+    assert look(scaled).unit
+    assert not look(world.documents).unit
+    forced = look(world.documents, cosine=True)
+    assert forced.unit
+    np.testing.assert_allclose(np.linalg.norm(forced.vectors, axis=1), 1, rtol=1e-5)
+
+
+def test_a_run_knows_its_vectors_and_ids_again(world):
+    changed = world.documents.copy()
+    changed[-1, -1] += 1
+    names = [f"d{number}" for number in range(600)]
+    digests = [look(world.documents), look(changed), look(world.documents, ids=names), look(world.documents)]
+    assert len({sample.digest for sample in digests}) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"ids": ["a"] * 600}, "'a' is there twice"),
+        ({"ids": ["a", "b"]}, "2 documents for 600 vectors"),
+        ({"ids": [str(n) for n in range(601)]}, "more than 600 documents"),
+        ({"ids": ["a\x00"] * 600}, "not printable"),
+        ({"qrels": {"0": {"0": 1}}}, "no queries"),
+        ({"query_ids": ["a"]}, "no query vectors"),
+        ({"queries": np.ones((3, 5), "f4")}, "12 dimensions and the queries 5"),
+        ({"queries": np.ones((3, 12), "f4"), "query_ids": ["a", "a", "b"]}, "2 different ids for 3"),
+        ({"queries": np.ones((3, 12), "f4"), "qrels": {"0": {"0": 0}}}, "mark no document"),
+        ({"queries": np.ones((3, 12), "f4"), "qrels": {"0": {"nobody": 1}}}, "'nobody', which has no vector"),
+    ],
+)
+def test_bad_input_is_named(world, change, sentence):
+    with pytest.raises(RepconcError, match=sentence):
+        look(world.documents, **change)
+
+
+def test_a_vector_of_zeros_has_no_direction(world):
+    changed = world.documents.copy()
+    changed[17] = 0
+    with pytest.raises(RepconcError, match=r"Row 17 .* all zeros"):
+        look(changed, cosine=True)
+    assert not look(changed).unit
+
+
+def test_texts_and_ids_come_from_json_lines_or_from_columns(world, tmp_path):
+    rows = [{"_id": f"d{n}", "text": f"text {n}", "title": "t", "metadata": {"n": n}} for n in range(600)]
+    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    groups = list(paired(open_given(world.documents, documents=tmp_path / "documents.jsonl")))
+    assert groups[0][0][3].metadata == {"n": 3}
+    table = pa.table({"id": [row["_id"] for row in rows], "text": ["x"] * 600, "v": world.documents.tolist()})
+    pq.write_table(table, tmp_path / "v.parquet")
+    documents, block = next(paired(open_given(tmp_path / "v.parquet")))
+    assert (documents[5].id, documents[5].text, block.shape) == ("d5", "x", (600, 12))
+
+
+@pytest.mark.parametrize("content", ["q1\td2\t1\n", "query-id\tcorpus-id\tscore\nq1\td2\t1\n", "q1 0 d2 1\n"])
+def test_labels_of_either_form_are_read(tmp_path, content, world):
+    (tmp_path / "labels").write_text(content)
+    queries = world.queries[:1]
+    assert open_given(world.documents, queries=queries, query_ids=["q1"], qrels=tmp_path / "labels").qrels == {
+        "q1": {"d2": 1}
+    }

@@ -1,0 +1,89 @@
+"""The ladder of modes, the queries that are held out, and what they should find."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repconc.compression import learning
+from repconc.compression.given import look_through, open_given
+from repconc.compression.learning import exact, make_examples, mode_of, split_queries
+from repconc.errors import RepconcError
+
+
+def opened(world, mode):
+    return open_given(
+        world.documents,
+        queries=None if mode == "documents" else world.queries,
+        qrels=world.qrels if mode == "labels" else None,
+    )
+
+
+def sampled(given):
+    return look_through(given, None, 0, lambda done, total: None)
+
+
+@pytest.mark.parametrize("mode", ["documents", "queries", "labels"])
+def test_the_highest_step_that_there_is_input_for_is_chosen(world, mode):
+    given = opened(world, mode)
+    assert mode_of(given, None) == mode
+    assert mode_of(given, "documents") == "documents"
+    if mode != "labels":
+        with pytest.raises(RepconcError, match=f"{mode} is possible"):
+            mode_of(given, "labels")
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 1000), copies=st.integers(1, 4))
+def test_what_is_held_out_was_never_learned_from(seed, copies):
+    random = np.random.default_rng(0)
+    documents = random.normal(size=(100, 6)).astype("f4")
+    queries = np.tile(documents[:40], (copies, 1))
+    opened = open_given(documents, queries=queries)
+    splits = split_queries(opened, sampled(opened), "queries", seed)
+    parts = [{row.tobytes() for row in part.vectors} for part in splits]
+    assert not parts[0] & (parts[1] | parts[2])
+    assert not parts[1] & parts[2]
+    assert sum(len(part.ids) for part in splits) == len(queries)
+    assert all(parts)
+
+
+def test_queries_that_are_all_the_same_cannot_be_held_out(world):
+    given = open_given(world.documents, queries=np.tile(world.queries[:1], (100, 1)))
+    with pytest.raises(RepconcError, match="1 different queries"):
+        split_queries(given, sampled(given), "queries", 0)
+
+
+def test_exact_search_is_exact(world):
+    scores = world.queries @ world.documents.T
+    np.testing.assert_array_equal(exact(world.queries, world.documents, 10), np.argsort(-scores, axis=1)[:, :10])
+
+
+@pytest.mark.parametrize("mode", ["documents", "queries"])
+def test_without_labels_the_uncompressed_ranking_says_what_is_right(world, mode):
+    given = opened(world, mode)
+    sample = sampled(given)
+    splits = split_queries(given, sample, mode, 0)
+    examples = make_examples(given, sample, splits, mode, 0)
+    assert not examples.judged
+    for row, relevant in zip(splits.train.vectors, examples.relevant, strict=True):
+        best = np.argsort(-(sample.vectors @ row))[: learning.TAUGHT]
+        assert set(relevant.tolist()) == set(best.tolist())
+    assert examples.validation.measure == "R@10"
+
+
+def test_labels_are_what_people_marked_and_documents_stand_in_beside(world):
+    given = opened(world, "labels")
+    sample = sampled(given)
+    splits = split_queries(given, sample, "labels", 0)
+    examples = make_examples(given, sample, splits, "labels", 0)
+    assert examples.judged
+    assert [sample.ids[row[0]] for row in examples.relevant[: examples.labelled]] == splits.train.ids
+    assert len(examples.pieces) > 0
+    assert len(examples.queries) == len(examples.relevant)
+
+
+def test_labels_of_unknown_queries_are_named(world):
+    given = open_given(world.documents, queries=world.queries, qrels={"nobody": {"0": 1}})
+    with pytest.raises(RepconcError, match="'nobody', which has no vector"):
+        split_queries(given, sampled(given), "labels", 0)
