@@ -37,11 +37,12 @@ class Piece {
 
     // Keep the list for all documents that it could be the nearest of.
     void compare(std::size_t list, const std::uint8_t* tables, float lacking) {
-        std::uint16_t sums[kGroupRows];
-        std::uint64_t all[kGroup];
+        Asked asked;
+        asked.tables = tables, asked.threshold = 0;
+        const std::uint16_t* sums = asked.sums;
         for (std::size_t start = 0; start < n_; start += kGroupRows) {
             const std::uint8_t* here = blocks_.data() + start * M_;
-            instructions().group_sums(here, M_, tables, 0, here, all, sums);
+            instructions().group_sums(here, M_, &asked, 1, here);
             const std::size_t rows = std::min(kGroupRows, n_ - start);
             int any = 0;
             for (std::size_t row = 0; row < rows; ++row)

@@ -129,23 +129,37 @@ std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t r
     return totals.above(threshold, valid, sums);
 }
 
-// All sums of a group stay in registers. Entries are added in pairs, as bytes, before they are added to sums.
-void group_sums(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
-                const std::uint8_t* ahead, std::uint64_t* above, std::uint16_t* sums) {
-    Sums totals[kGroup];
-    const auto entries = [&](std::size_t block, std::size_t m) {
+// All sums of a group stay in registers, for one query or for two, which share the codes and their masks. Entries are added
+// in pairs, as bytes, before they are added to sums.
+template <std::size_t count>
+void sums_together(const std::uint8_t* codes, std::size_t M, Asked* queries, const std::uint8_t* ahead) {
+    Sums totals[count][kGroup];
+    const auto code_of = [&](std::size_t block, std::size_t m) {
         const std::size_t row = (block * M + m) * kBlock;
         _mm_prefetch(reinterpret_cast<const char*>(ahead + row), _MM_HINT_T0);
-        return Code(_mm512_loadu_si512(codes + row)).look_up(tables + m * kEntries);
+        return Code(_mm512_loadu_si512(codes + row));
     };
     std::size_t m = 0;
     for (; m + 2 <= M; m += 2)
-        for (std::size_t block = 0; block < kGroup; ++block)
-            totals[block].add(_mm512_add_epi8(entries(block, m), entries(block, m + 1)));
-    for (std::size_t block = 0; block < kGroup; ++block) {
-        if (m < M) totals[block].add(entries(block, m));
-        above[block] = totals[block].above(threshold, kAllBytes, sums + block * kBlock);
-    }
+        for (std::size_t block = 0; block < kGroup; ++block) {
+            const Code one = code_of(block, m), other = code_of(block, m + 1);
+            for (std::size_t query = 0; query < count; ++query) {
+                const std::uint8_t* table = queries[query].tables + m * kEntries;
+                totals[query][block].add(_mm512_add_epi8(one.look_up(table), other.look_up(table + kEntries)));
+            }
+        }
+    for (std::size_t block = 0; block < kGroup; ++block)
+        for (std::size_t query = 0; query < count; ++query) {
+            Asked& asked = queries[query];
+            if (m < M) totals[query][block].add(code_of(block, m).look_up(asked.tables + m * kEntries));
+            asked.above[block] = totals[query][block].above(asked.threshold, kAllBytes, asked.sums + block * kBlock);
+        }
+}
+
+void group_sums(const std::uint8_t* codes, std::size_t M, Asked* queries, std::size_t count, const std::uint8_t* ahead) {
+    std::size_t query = 0;
+    for (; query + 2 <= count; query += 2) sums_together<2>(codes, M, queries + query, ahead);
+    if (query < count) sums_together<1>(codes, M, queries + query, ahead);
 }
 
 }  // namespace

@@ -22,6 +22,15 @@ constexpr std::size_t kWidest = 257;    // bytes of a code whose sum fits into 1
 constexpr std::size_t kEntries = 256;   // of a table; where there are fewer codewords, the last one is repeated
 constexpr std::size_t kLevelRow = 128;  // rows of centroids as bytes are padded with zeros to a multiple of this
 
+// A query while a group of blocks is scanned: its tables as bytes, the least sum that counts; and what is found, a word of
+// bits and 64 sums for each block.
+struct Asked {
+    const std::uint8_t* tables;
+    std::uint16_t threshold;
+    std::uint64_t above[kGroup];
+    std::uint16_t sums[kGroup * kBlock];
+};
+
 struct Instructions {
     const char* name;
 
@@ -41,10 +50,10 @@ struct Instructions {
     std::uint64_t (*block_sums)(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
                                 std::uint16_t threshold, std::uint16_t* sums);
 
-    // The same for kGroup whole blocks that follow each other: a word of bits and 64 sums for each. `ahead` is where the
-    // next group lies, which is fetched from memory meanwhile.
-    void (*group_sums)(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
-                       const std::uint8_t* ahead, std::uint64_t* above, std::uint16_t* sums);
+    // The same for kGroup whole blocks that follow each other, and for some queries. `ahead` is where the next group lies,
+    // which is fetched from memory meanwhile.
+    void (*group_sums)(const std::uint8_t* codes, std::size_t M, Asked* queries, std::size_t count,
+                       const std::uint8_t* ahead);
 
     // The inner products of a centroid as bytes with some queries as 16-bit numbers [count, width]; all are padded.
     void (*level_products)(const std::int8_t* centroid, const std::int16_t* queries, std::size_t count, std::size_t width,
@@ -77,10 +86,11 @@ void products_one_by_one(const std::int8_t* centroid, const std::int16_t* querie
 
 // For instruction sets that gain nothing from a group: one block after the other.
 template <auto block_sums>
-void group_of_blocks(const std::uint8_t* codes, std::size_t M, const std::uint8_t* tables, std::uint16_t threshold,
-                     const std::uint8_t*, std::uint64_t* above, std::uint16_t* sums) {
-    for (std::size_t block = 0; block < kGroup; ++block)
-        above[block] = block_sums(codes + block * kBlock * M, M, kBlock, tables, threshold, sums + block * kBlock);
+void group_of_blocks(const std::uint8_t* codes, std::size_t M, Asked* queries, std::size_t count, const std::uint8_t*) {
+    for (Asked* query = queries; query < queries + count; ++query)
+        for (std::size_t block = 0; block < kGroup; ++block)
+            query->above[block] = block_sums(codes + block * kBlock * M, M, kBlock, query->tables, query->threshold,
+                                             query->sums + block * kBlock);
 }
 
 }  // namespace repconc

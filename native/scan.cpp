@@ -21,6 +21,7 @@ namespace {
 constexpr auto kRows = static_cast<std::int64_t>(kBlock), kGroupRows = static_cast<std::int64_t>(kGroup * kBlock);
 constexpr std::int64_t kPiece = 4096;               // documents that are read once for all queries of a batch: they fit
                                                     // into the second-level cache, beside the tables
+constexpr std::size_t kTogether = 2;                // queries that read a group at the same time
 constexpr std::size_t kWorthAThread = 1 << 16;      // documents: fewer are scanned before a thread has begun
 constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
 
@@ -98,30 +99,37 @@ std::uint64_t bits_at(const std::uint8_t* bits, std::size_t size, std::int64_t p
 }
 
 // Documents start .. stop - 1, which begin with a block; `stop` may lie within the last block of a list only.
-// next: the document that will be read afterwards.
-void scan_piece(const Codes& codes, Range piece, std::int64_t next, const std::uint8_t* tables, Candidates& candidates) {
+// next: the document that will be read afterwards; tables, candidates: of each of `count` <= kTogether queries.
+void scan_piece(const Codes& codes, Range piece, std::int64_t next, const std::uint8_t* const* tables,
+                Candidates* const* candidates, std::size_t count) {
     const Instructions& use = instructions();
-    std::uint16_t sums[kGroup * kBlock];
-    std::uint64_t above[kGroup];
-    const auto take = [&](std::uint64_t found, std::int64_t start, const std::uint16_t* values) {
+    Asked asked[kTogether];
+    for (std::size_t query = 0; query < count; ++query) asked[query].tables = tables[query];
+    const auto take = [&](std::size_t query, std::uint64_t found, std::int64_t start, const std::uint16_t* sums) {
         if (found && codes.allowed) found &= bits_at(codes.allowed, codes.allowed_bytes, start);
         for (; found; found &= found - 1) {
             const int row = __builtin_ctzll(found);
-            if (values[row] >= candidates.threshold()) candidates.add(start + row, values[row]);
+            if (sums[row] >= candidates[query]->threshold()) candidates[query]->add(start + row, sums[row]);
         }
     };
     const auto at = [&](std::int64_t place) { return codes.bytes + static_cast<std::size_t>(place) * codes.M; };
     std::int64_t start = piece.start;
     for (; start + kGroupRows <= piece.stop; start += kGroupRows) {
         const std::int64_t after = start + kGroupRows;
-        const std::uint8_t* ahead = at(after < piece.stop ? after : next);
-        use.group_sums(at(start), codes.M, tables, candidates.threshold(), ahead, above, sums);
-        for (std::size_t part = 0; part < kGroup; ++part)
-            take(above[part], start + static_cast<std::int64_t>(part * kBlock), sums + part * kBlock);
+        for (std::size_t query = 0; query < count; ++query) asked[query].threshold = candidates[query]->threshold();
+        use.group_sums(at(start), codes.M, asked, count, at(after < piece.stop ? after : next));
+        for (std::size_t query = 0; query < count; ++query)
+            for (std::size_t part = 0; part < kGroup; ++part)
+                take(query, asked[query].above[part], start + static_cast<std::int64_t>(part * kBlock),
+                     asked[query].sums + part * kBlock);
     }
     for (; start < piece.stop; start += kRows) {
         const auto rows = static_cast<std::size_t>(std::min(kRows, piece.stop - start));
-        take(use.block_sums(at(start), codes.M, rows, tables, candidates.threshold(), sums), start, sums);
+        for (std::size_t query = 0; query < count; ++query) {
+            std::uint16_t* sums = asked[query].sums;
+            take(query, use.block_sums(at(start), codes.M, rows, tables[query], candidates[query]->threshold(), sums),
+                 start, sums);
+        }
     }
 }
 
@@ -217,9 +225,15 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
         for (std::size_t number; !stopped && (number = taken++) < units.size();) {
             const Unit& unit = units[number];
             const std::int64_t next = units[std::min(number + 1, units.size() - 1)].piece.start;
-            for (std::size_t visit = unit.first; visit < unit.last; ++visit) {
-                const std::size_t query = visits[visit].query;
-                scan_piece(codes, unit.piece, next, rounded.get() + query * size, found[thread][query]);
+            for (std::size_t visit = unit.first; visit < unit.last; visit += kTogether) {
+                const std::size_t together = std::min(kTogether, unit.last - visit);
+                const std::uint8_t* those[kTogether];
+                Candidates* theirs[kTogether];
+                for (std::size_t place = 0; place < together; ++place) {
+                    const std::size_t query = visits[visit + place].query;
+                    those[place] = rounded.get() + query * size, theirs[place] = &found[thread][query];
+                }
+                scan_piece(codes, unit.piece, next, those, theirs, together);
             }
             since += (unit.piece.stop - unit.piece.start) * static_cast<std::int64_t>(unit.last - unit.first);
             if (thread == 0 && since >= kBetweenQuestions) since = 0, stopped = stopped || interrupted();
