@@ -38,7 +38,7 @@ class Piece {
     // Keep the list for all documents that it could be the nearest of.
     void compare(std::size_t list, const std::uint8_t* tables, float lacking) {
         Asked asked;
-        asked.tables = tables, asked.threshold = 0;
+        asked.query = {tables}, asked.threshold = 0;
         const std::uint16_t* sums = asked.sums;
         for (std::size_t start = 0; start < n_; start += kGroupRows) {
             const std::uint8_t* here = blocks_.data() + start * M_;

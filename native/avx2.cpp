@@ -44,14 +44,17 @@ inline bool any_above(const Sums& sums, __m256i least) {
     return !_mm256_testz_si256(_mm256_or_si256(even, odd), _mm256_set1_epi8(-1));
 }
 
-std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
-                              std::uint16_t threshold, std::uint16_t* sums) {
-    if (rows < kBlock) return block_sums_portable(codes, M, rows, tables, threshold, sums);
+std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const Rounded& query,
+                         std::uint16_t threshold, std::uint16_t* sums) {
+    if (rows < kBlock) return block_sums_portable(codes, M, rows, query, threshold, sums);
     Sums first{_mm256_setzero_si256(), _mm256_setzero_si256()}, second = first;
-    for (std::size_t m = 0; m < M; ++m, codes += kBlock, tables += 256) {
-        add(first, look_up(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)), tables));
-        add(second, look_up(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + 32)), tables));
-    }
+    const auto add_entries = [&](std::size_t m, std::size_t table) {
+        const auto* own = reinterpret_cast<const __m256i*>(codes + m * kBlock);
+        add(first, look_up(_mm256_loadu_si256(own), query.tables + table * kEntries));
+        add(second, look_up(_mm256_loadu_si256(own + 1), query.tables + table * kEntries));
+    };
+    for (std::size_t m = 0; m < M; ++m) add_entries(m, m);
+    for (std::size_t part = 0; part < query.more; ++part) add_entries(query.again[part], M + part);
     const __m256i least = _mm256_set1_epi16(static_cast<short>(threshold));
     if (!any_above(first, least) && !any_above(second, least)) return 0;
     store(first, sums);

@@ -120,12 +120,15 @@ struct Sums {
     }
 };
 
-std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
+std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const Rounded& query,
                          std::uint16_t threshold, std::uint16_t* sums) {
     const __mmask64 valid = rows == kBlock ? kAllBytes : (__mmask64{1} << rows) - 1;
     Sums totals;
-    for (std::size_t m = 0; m < M; ++m, codes += rows, tables += kEntries)
-        totals.add(Code(_mm512_maskz_loadu_epi8(valid, codes)).look_up(tables));
+    const auto add = [&](std::size_t m, std::size_t table) {
+        totals.add(Code(_mm512_maskz_loadu_epi8(valid, codes + m * rows)).look_up(query.tables + table * kEntries));
+    };
+    for (std::size_t m = 0; m < M; ++m) add(m, m);
+    for (std::size_t part = 0; part < query.more; ++part) add(query.again[part], M + part);
     return totals.above(threshold, valid, sums);
 }
 
@@ -144,14 +147,18 @@ void sums_together(const std::uint8_t* codes, std::size_t M, Asked* queries, con
         for (std::size_t block = 0; block < kGroup; ++block) {
             const Code one = code_of(block, m), other = code_of(block, m + 1);
             for (std::size_t query = 0; query < count; ++query) {
-                const std::uint8_t* table = queries[query].tables + m * kEntries;
+                const std::uint8_t* table = queries[query].query.tables + m * kEntries;
                 totals[query][block].add(_mm512_add_epi8(one.look_up(table), other.look_up(table + kEntries)));
             }
         }
     for (std::size_t block = 0; block < kGroup; ++block)
         for (std::size_t query = 0; query < count; ++query) {
             Asked& asked = queries[query];
-            if (m < M) totals[query][block].add(code_of(block, m).look_up(asked.tables + m * kEntries));
+            const auto add = [&](std::size_t byte, std::size_t table) {
+                totals[query][block].add(code_of(block, byte).look_up(asked.query.tables + table * kEntries));
+            };
+            if (m < M) add(m, m);
+            for (std::size_t part = 0; part < asked.query.more; ++part) add(asked.query.again[part], M + part);
             asked.above[block] = totals[query][block].above(asked.threshold, kAllBytes, asked.sums + block * kBlock);
         }
 }

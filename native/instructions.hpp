@@ -18,14 +18,22 @@ namespace repconc {
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kGroup = 4;  // whole blocks that are scanned together, so that a table is loaded once for all of them
 constexpr int kHighest = 127;           // of the entries of a rounded table: two of them fit into a byte
-constexpr std::size_t kWidest = 257;    // bytes of a code whose sum fits into 16 bits
+constexpr std::size_t kWidest = 257;    // bytes of a code: the sum of their entries, in twice as many tables, fits into 16 bits
 constexpr std::size_t kEntries = 256;   // of a table; where there are fewer codewords, the last one is repeated
 constexpr std::size_t kLevelRow = 128;  // rows of centroids as bytes are padded with zeros to a multiple of this
 
-// A query while a group of blocks is scanned: its tables as bytes, the least sum that counts; and what is found, a word of
-// bits and 64 sums for each block.
-struct Asked {
+// A query's tables as bytes [M + more][256]. Those beyond M are further parts of wide ones: `again` says to which byte of a
+// code each of them belongs.
+struct Rounded {
     const std::uint8_t* tables;
+    const std::uint16_t* again = nullptr;
+    std::size_t more = 0;
+};
+
+// A query while a group of blocks is scanned: its tables, the least sum that counts; and what is found, a word of bits and 64
+// sums for each block.
+struct Asked {
+    Rounded query;
     std::uint16_t threshold;
     std::uint64_t above[kGroup];
     std::uint16_t sums[kGroup * kBlock];
@@ -45,9 +53,9 @@ struct Instructions {
     // Tables as bytes: (t - least of its table) * steps, rounded; `steps` is at most kHighest over the widest of them.
     void (*round_tables)(const float* tables, std::size_t M, const float* least, double steps, std::uint8_t* rounded);
 
-    // For each document of a block of `rows` <= 64: the sum over m of tables[m][code], M <= kWidest.
+    // For each document of a block of `rows` <= 64: the sum of the tables' entries for its code, M <= kWidest.
     // Gives a bit for each document whose sum is at least `threshold`; sums of the others may be left unset.
-    std::uint64_t (*block_sums)(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
+    std::uint64_t (*block_sums)(const std::uint8_t* codes, std::size_t M, std::size_t rows, const Rounded& query,
                                 std::uint16_t threshold, std::uint16_t* sums);
 
     // The same for kGroup whole blocks that follow each other, and for some queries. `ahead` is where the next group lies,
@@ -89,7 +97,7 @@ template <auto block_sums>
 void group_of_blocks(const std::uint8_t* codes, std::size_t M, Asked* queries, std::size_t count, const std::uint8_t*) {
     for (Asked* query = queries; query < queries + count; ++query)
         for (std::size_t block = 0; block < kGroup; ++block)
-            query->above[block] = block_sums(codes + block * kBlock * M, M, kBlock, query->tables, query->threshold,
+            query->above[block] = block_sums(codes + block * kBlock * M, M, kBlock, query->query, query->threshold,
                                              query->sums + block * kBlock);
 }
 

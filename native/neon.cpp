@@ -18,17 +18,20 @@ inline uint8x16_t look_up(uint8x16_t code, const std::uint8_t* table) {
     return entry;
 }
 
-std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const std::uint8_t* tables,
-                              std::uint16_t threshold, std::uint16_t* sums) {
-    if (rows < kBlock) return block_sums_portable(codes, M, rows, tables, threshold, sums);
+std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t rows, const Rounded& query,
+                         std::uint16_t threshold, std::uint16_t* sums) {
+    if (rows < kBlock) return block_sums_portable(codes, M, rows, query, threshold, sums);
     uint16x8_t totals[8];
     for (auto& total : totals) total = vdupq_n_u16(0);
-    for (std::size_t m = 0; m < M; ++m, codes += kBlock, tables += 256)
+    const auto add = [&](std::size_t m, std::size_t table) {
         for (std::size_t part = 0; part < 4; ++part) {
-            const uint8x16_t entry = look_up(vld1q_u8(codes + 16 * part), tables);
+            const uint8x16_t entry = look_up(vld1q_u8(codes + m * kBlock + 16 * part), query.tables + table * kEntries);
             totals[2 * part] = vaddw_u8(totals[2 * part], vget_low_u8(entry));
             totals[2 * part + 1] = vaddw_u8(totals[2 * part + 1], vget_high_u8(entry));
         }
+    };
+    for (std::size_t m = 0; m < M; ++m) add(m, m);
+    for (std::size_t part = 0; part < query.more; ++part) add(query.again[part], M + part);
     const uint16x8_t least = vdupq_n_u16(threshold);
     std::uint64_t above = 0;
     for (std::size_t part = 0; part < 8; ++part) {

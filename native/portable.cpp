@@ -39,20 +39,19 @@ std::int32_t level_product_portable(const std::int8_t* centroid, const std::int1
 }
 
 std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std::size_t rows,
-                                  const std::uint8_t* tables, std::uint16_t threshold, std::uint16_t* sums) {
+                                  const Rounded& query, std::uint16_t threshold, std::uint16_t* sums) {
     constexpr std::size_t kTogether = 8;  // sums that stay in registers
-    const std::size_t whole = rows - rows % kTogether;
-    for (std::size_t row = 0; row < whole; row += kTogether) {
+    const auto add = [&](std::size_t row, std::size_t count) {
         std::uint32_t totals[kTogether] = {};
-        for (std::size_t m = 0; m < M; ++m)
-            for (std::size_t i = 0; i < kTogether; ++i) totals[i] += tables[m * 256 + codes[m * rows + row + i]];
-        for (std::size_t i = 0; i < kTogether; ++i) sums[row + i] = static_cast<std::uint16_t>(totals[i]);
-    }
-    for (std::size_t row = whole; row < rows; ++row) {
-        std::uint32_t total = 0;
-        for (std::size_t m = 0; m < M; ++m) total += tables[m * 256 + codes[m * rows + row]];
-        sums[row] = static_cast<std::uint16_t>(total);
-    }
+        for (std::size_t part = 0; part < M + query.more; ++part) {
+            const std::uint8_t* const own = codes + (part < M ? part : query.again[part - M]) * rows + row;
+            for (std::size_t i = 0; i < count; ++i) totals[i] += query.tables[part * kEntries + own[i]];
+        }
+        for (std::size_t i = 0; i < count; ++i) sums[row + i] = static_cast<std::uint16_t>(totals[i]);
+    };
+    std::size_t row = 0;
+    for (; row + kTogether <= rows; row += kTogether) add(row, kTogether);
+    if (row < rows) add(row, rows - row);
     std::uint64_t above = 0;
     for (std::size_t row = 0; row < rows; ++row) above |= static_cast<std::uint64_t>(sums[row] >= threshold) << row;
     return above;

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <stdexcept>
 #include <tuple>
 
@@ -22,67 +21,147 @@ constexpr auto kRows = static_cast<std::int64_t>(kBlock), kGroupRows = static_ca
 constexpr std::int64_t kPiece = 4096;               // documents that are read once for all queries of a batch: they fit
                                                     // into the second-level cache, beside the tables
 constexpr std::size_t kTogether = 2;                // queries that read a group at the same time
+constexpr std::size_t kTablesAPart = 8;             // a further part of a table for so many tables, at most
 constexpr std::size_t kWorthAThread = 1 << 16;      // documents: fewer are scanned before a thread has begun
 constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
 
-// Tables as bytes, one step for all of them. Gives how far apart two rounded sums must be for their exact order to be certain.
-double round(const float* tables, std::size_t M, std::uint8_t* rounded) {
-    float least[kWidest], largest[kWidest];
-    bool finite = instructions().find_bounds(tables, M, least, largest);
-    double widest = 0.0, size = 0.0;
-    for (std::size_t m = 0; m < M; ++m) {
-        const double low = least[m], high = largest[m];
-        widest = std::max(widest, high - low);
-        size += std::max(std::abs(low), std::abs(high));
+// Tables as bytes, one step for all of them. A table that is much wider than the others would make the step coarse for all:
+// it is cut into parts of kHighest steps each, which are looked up one after the other.
+class RoundedTables {
+  public:
+    RoundedTables(const float* tables, std::size_t M) {
+        float least[kWidest], largest[kWidest];
+        const bool finite = instructions().find_bounds(tables, M, least, largest);
+        std::vector<double> widths(M);
+        double widest = 0.0, size = 0.0;
+        for (std::size_t m = 0; m < M; ++m) {
+            const double low = least[m], high = largest[m];
+            widths[m] = high - low, widest = std::max(widest, widths[m]);
+            size += std::max(std::abs(low), std::abs(high));
+        }
+        // Else sums would tie at infinity.
+        if (!finite || !(size <= std::numeric_limits<float>::max())) throw std::overflow_error("Scores would be no finite numbers.");
+        steps_ = widest > 0.0 ? kHighest * parts_of_widest(widths, widest) / widest : 0.0;  // in one unit
+        bytes_.resize(M * kEntries);
+        for (std::size_t m = 0; m < M; ++m) {
+            zero_ += least[m];
+            if (widths[m] * steps_ <= kHighest)
+                instructions().round_tables(tables + m * kEntries, 1, least + m, steps_, bytes_.data() + m * kEntries);
+            else
+                cut(tables + m * kEntries, m, least[m]);
+        }
+        // Each entry is off by half a step at most; and float32 sums round, by less than M * eps * size, on both sides.
+        const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * steps_;
+        margin_ = static_cast<double>(M) / 2.0 + summing + 1.0;
     }
-    finite = finite && size <= std::numeric_limits<float>::max();  // else sums would tie at infinity
-    if (!finite) throw std::overflow_error("Scores would be no finite numbers.");
-    const double steps = widest > 0.0 ? kHighest / widest : 0.0;  // in one unit; none where all sums are equal
-    instructions().round_tables(tables, M, least, steps, rounded);
-    // Each entry is off by half a step at most, on both sides; and float32 sums round, by less than M * eps * size.
-    const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * steps;
-    return static_cast<double>(M) + summing + 1.0;
-}
 
-struct Candidate {
-    std::int64_t position;
-    std::uint16_t sum;
+    Rounded view() const { return {bytes_.data(), again_.data(), again_.size()}; }
+
+    // What the rounded sum of a document is at least, if its exact score is not below this one.
+    std::uint16_t least_sum(float score) const {
+        const double sum = std::ceil((score - zero_) * steps_ - margin_);
+        return sum > 0.0 ? static_cast<std::uint16_t>(std::min(sum, 65535.0)) : std::uint16_t{0};
+    }
+
+  private:
+    // As many as make the step finer, while there are not many more parts than tables: each costs a look-up.
+    static double parts_of_widest(const std::vector<double>& widths, double widest) {
+        const std::size_t most = widths.size() / kTablesAPart;
+        for (std::size_t parts = most + 1; parts > 1; --parts) {
+            double more = 0.0;
+            for (const double width : widths) more += std::max(1.0, std::ceil(width / widest * static_cast<double>(parts))) - 1.0;
+            if (more <= static_cast<double>(most)) return static_cast<double>(parts);
+        }
+        return 1.0;
+    }
+
+    // The first part of table m stands in its own place, the others behind all tables.
+    void cut(const float* table, std::size_t m, double zero) {
+        std::int32_t levels[kEntries], most = 0;
+        for (std::size_t j = 0; j < kEntries; ++j) {
+            levels[j] = static_cast<std::int32_t>((table[j] - zero) * steps_ + 0.5);
+            most = std::max(most, levels[j]);
+        }
+        const auto put = [&](std::size_t place, std::int32_t below) {
+            for (std::size_t j = 0; j < kEntries; ++j)
+                bytes_[place * kEntries + j] = static_cast<std::uint8_t>(std::clamp(levels[j] - below, 0, kHighest));
+        };
+        put(m, 0);
+        for (std::int32_t below = kHighest; below < most; below += kHighest) {
+            again_.push_back(static_cast<std::uint16_t>(m));
+            bytes_.resize(bytes_.size() + kEntries);
+            put(bytes_.size() / kEntries - 1, below);
+        }
+    }
+
+    double steps_, zero_ = 0.0, margin_;
+    std::vector<std::uint8_t> bytes_;
+    std::vector<std::uint16_t> again_;
 };
 
-// The best of one query by rounded sums; from time to time all that cannot be among the best k any more is dropped.
+// A document that may be among the best, and where its code lies: the bytes of a code are `stride` apart.
+struct Candidate {
+    std::int64_t position;
+    const std::uint8_t* code;
+    std::uint16_t sum, stride;
+};
+
+// The best of one query. From time to time the k best by rounded sums are scored exactly; whatever is then certain to score
+// less than all of them is dropped, and need not be taken any more.
 class Candidates {
   public:
-    Candidates(std::size_t k, double margin) : k_(k), margin_(margin), limit_(std::max<std::size_t>(4 * k, 1024)) {}
+    Candidates(const float* tables, std::size_t M, const RoundedTables& rounded, std::size_t k)
+        : tables_(tables), M_(M), rounded_(&rounded), k_(k), limit_(std::max<std::size_t>(4 * k, 256)) {}
 
     std::uint16_t threshold() const { return threshold_; }
 
-    void add(std::int64_t position, std::uint16_t sum) {
-        kept_.push_back({position, sum});
+    void add(const Candidate& one) {
+        kept_.push_back(one);
         if (kept_.size() >= limit_) compact();
     }
 
     void join(const Candidates& others) { kept_.insert(kept_.end(), others.kept_.begin(), others.kept_.end()); }
 
-    const std::vector<Candidate>& finish() {
+    // The k best by exact scores, and all that tie with the last of them.
+    Found finish() {
         compact();
-        return kept_;
+        Found found;
+        for (const Candidate& one : kept_) found.positions.push_back(one.position), found.scores.push_back(score(one));
+        if (found.scores.size() <= k_) return found;
+        std::vector<float> sorted = found.scores;
+        std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k_ - 1), sorted.end(), std::greater<>());
+        std::size_t left = 0;
+        for (std::size_t i = 0; i < found.scores.size(); ++i)
+            if (found.scores[i] >= sorted[k_ - 1])
+                found.positions[left] = found.positions[i], found.scores[left++] = found.scores[i];
+        found.positions.resize(left), found.scores.resize(left);
+        return found;
     }
 
   private:
+    // For m = 0 .. M - 1 in this order, as on every other path.
+    float score(const Candidate& one) const {
+        float total = 0.0f;
+        for (std::size_t m = 0; m < M_; ++m) total += tables_[m * kEntries + one.code[m * one.stride]];
+        return total;
+    }
+
     void compact() {
         if (kept_.size() <= k_) return;
-        const auto kth = kept_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
-        std::nth_element(kept_.begin(), kth, kept_.end(), [](auto& a, auto& b) { return a.sum > b.sum; });
-        const double least = std::ceil(kth->sum - margin_);
-        if (least > threshold_) threshold_ = static_cast<std::uint16_t>(least);
+        const auto kth = kept_.begin() + static_cast<std::ptrdiff_t>(k_);
+        std::nth_element(kept_.begin(), kth - 1, kept_.end(), [](auto& a, auto& b) { return a.sum > b.sum; });
+        float least = std::numeric_limits<float>::infinity();
+        for (auto one = kept_.begin(); one != kth; ++one) least = std::min(least, score(*one));
+        threshold_ = std::max(threshold_, rounded_->least_sum(least));
         const std::uint16_t bound = threshold_;
         kept_.erase(std::remove_if(kept_.begin(), kept_.end(), [bound](auto& one) { return one.sum < bound; }), kept_.end());
         limit_ = std::max(limit_, 2 * kept_.size());  // ties beyond number: do not sort them again and again
     }
 
-    std::size_t k_;
-    double margin_;
-    std::size_t limit_;
+    const float* tables_;
+    std::size_t M_;
+    const RoundedTables* rounded_;
+    std::size_t k_, limit_;
     std::uint16_t threshold_ = 0;
     std::vector<Candidate> kept_;
 };
@@ -99,20 +178,19 @@ std::uint64_t bits_at(const std::uint8_t* bits, std::size_t size, std::int64_t p
 }
 
 // Documents start .. stop - 1, which begin with a block; `stop` may lie within the last block of a list only.
-// next: the document that will be read afterwards; tables, candidates: of each of `count` <= kTogether queries.
-void scan_piece(const Codes& codes, Range piece, std::int64_t next, const std::uint8_t* const* tables,
-                Candidates* const* candidates, std::size_t count) {
+// next: the document that will be read afterwards; asked, candidates: of each of `count` <= kTogether queries.
+void scan_piece(const Codes& codes, Range piece, std::int64_t next, Asked* asked, Candidates* const* candidates,
+                std::size_t count) {
     const Instructions& use = instructions();
-    Asked asked[kTogether];
-    for (std::size_t query = 0; query < count; ++query) asked[query].tables = tables[query];
-    const auto take = [&](std::size_t query, std::uint64_t found, std::int64_t start, const std::uint16_t* sums) {
+    const auto at = [&](std::int64_t place) { return codes.bytes + static_cast<std::size_t>(place) * codes.M; };
+    const auto take = [&](std::size_t query, std::uint64_t found, std::int64_t start, std::int64_t rows, const std::uint16_t* sums) {
         if (found && codes.allowed) found &= bits_at(codes.allowed, codes.allowed_bytes, start);
         for (; found; found &= found - 1) {
             const int row = __builtin_ctzll(found);
-            if (sums[row] >= candidates[query]->threshold()) candidates[query]->add(start + row, sums[row]);
+            if (sums[row] >= candidates[query]->threshold())
+                candidates[query]->add({start + row, at(start) + row, sums[row], static_cast<std::uint16_t>(rows)});
         }
     };
-    const auto at = [&](std::int64_t place) { return codes.bytes + static_cast<std::size_t>(place) * codes.M; };
     std::int64_t start = piece.start;
     for (; start + kGroupRows <= piece.stop; start += kGroupRows) {
         const std::int64_t after = start + kGroupRows;
@@ -120,45 +198,19 @@ void scan_piece(const Codes& codes, Range piece, std::int64_t next, const std::u
         use.group_sums(at(start), codes.M, asked, count, at(after < piece.stop ? after : next));
         for (std::size_t query = 0; query < count; ++query)
             for (std::size_t part = 0; part < kGroup; ++part)
-                take(query, asked[query].above[part], start + static_cast<std::int64_t>(part * kBlock),
+                take(query, asked[query].above[part], start + static_cast<std::int64_t>(part * kBlock), kRows,
                      asked[query].sums + part * kBlock);
     }
     for (; start < piece.stop; start += kRows) {
-        const auto rows = static_cast<std::size_t>(std::min(kRows, piece.stop - start));
+        const std::int64_t rows = std::min(kRows, piece.stop - start);
         for (std::size_t query = 0; query < count; ++query) {
-            std::uint16_t* sums = asked[query].sums;
-            take(query, use.block_sums(at(start), codes.M, rows, tables[query], candidates[query]->threshold(), sums),
-                 start, sums);
+            Asked& own = asked[query];
+            own.threshold = candidates[query]->threshold();
+            const std::uint64_t found =
+                use.block_sums(at(start), codes.M, static_cast<std::size_t>(rows), own.query, own.threshold, own.sums);
+            take(query, found, start, rows, own.sums);
         }
     }
-}
-
-// Exact scores of candidates. A candidate's block is found from its list: blocks begin anew at the start of each.
-Found score(const Codes& codes, const float* tables, std::vector<Range> lists, const std::vector<Candidate>& candidates,
-            std::size_t k) {
-    Found found;
-    std::sort(lists.begin(), lists.end(), [](auto& a, auto& b) { return a.start < b.start; });
-    for (const Candidate& one : candidates) {
-        auto list = std::upper_bound(lists.begin(), lists.end(), one.position,
-                                     [](std::int64_t place, auto& range) { return place < range.start; }) - 1;
-        while (list->stop <= one.position) --list;  // empty lists may begin at the same place
-        const std::int64_t first = list->start + (one.position - list->start) / kRows * kRows;  // of its block
-        const auto rows = static_cast<std::size_t>(std::min(kRows, list->stop - first));
-        const std::uint8_t* code = codes.bytes + static_cast<std::size_t>(first) * codes.M + (one.position - first);
-        float total = 0.0f;
-        for (std::size_t m = 0; m < codes.M; ++m) total += tables[m * kEntries + code[m * rows]];
-        found.positions.push_back(one.position);
-        found.scores.push_back(total);
-    }
-    if (found.scores.size() <= k) return found;
-    std::vector<float> sorted = found.scores;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k - 1), sorted.end(), std::greater<>());
-    const float kth = sorted[k - 1];
-    std::size_t left = 0;
-    for (std::size_t i = 0; i < found.scores.size(); ++i)
-        if (found.scores[i] >= kth) found.positions[left] = found.positions[i], found.scores[left++] = found.scores[i];
-    found.positions.resize(left), found.scores.resize(left);
-    return found;
 }
 
 // A piece of a list, and the queries that read it: those of visits first .. last - 1.
@@ -206,10 +258,10 @@ std::vector<Unit> units_of(const std::vector<Visit>& visits) {
 std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists, std::size_t k,
                         std::size_t threads, const std::function<bool()>& interrupted) {
     const std::size_t size = codes.M * kEntries, count = lists.size();
-    std::unique_ptr<std::uint8_t[]> rounded(new std::uint8_t[count * size]);
+    std::vector<RoundedTables> rounded;
+    for (std::size_t query = 0; query < count; ++query) rounded.emplace_back(tables + query * size, codes.M);
     std::vector<Candidates> fresh;
-    for (std::size_t query = 0; query < count; ++query)
-        fresh.emplace_back(k, round(tables + query * size, codes.M, rounded.get() + query * size));
+    for (std::size_t query = 0; query < count; ++query) fresh.emplace_back(tables + query * size, codes.M, rounded[query], k);
     const std::vector<Visit> visits = visits_of(lists);
     const std::vector<Unit> units = units_of(visits);
     std::size_t all = 0;  // documents, each as often as it is read
@@ -222,18 +274,18 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
     std::atomic<bool> stopped{false};
     const auto work = [&](std::size_t thread) {
         std::int64_t since = 0;
+        Asked asked[kTogether];
         for (std::size_t number; !stopped && (number = taken++) < units.size();) {
             const Unit& unit = units[number];
             const std::int64_t next = units[std::min(number + 1, units.size() - 1)].piece.start;
             for (std::size_t visit = unit.first; visit < unit.last; visit += kTogether) {
                 const std::size_t together = std::min(kTogether, unit.last - visit);
-                const std::uint8_t* those[kTogether];
                 Candidates* theirs[kTogether];
                 for (std::size_t place = 0; place < together; ++place) {
                     const std::size_t query = visits[visit + place].query;
-                    those[place] = rounded.get() + query * size, theirs[place] = &found[thread][query];
+                    asked[place].query = rounded[query].view(), theirs[place] = &found[thread][query];
                 }
-                scan_piece(codes, unit.piece, next, those, theirs, together);
+                scan_piece(codes, unit.piece, next, asked, theirs, together);
             }
             since += (unit.piece.stop - unit.piece.start) * static_cast<std::int64_t>(unit.last - unit.first);
             if (thread == 0 && since >= kBetweenQuestions) since = 0, stopped = stopped || interrupted();
@@ -243,7 +295,7 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
     std::vector<Found> results(count);
     for (std::size_t query = 0; query < count && !stopped; ++query) {
         for (std::size_t thread = 1; thread < threads; ++thread) found[0][query].join(found[thread][query]);
-        results[query] = score(codes, tables + query * size, lists[query], found[0][query].finish(), k);
+        results[query] = found[0][query].finish();
     }
     return results;
 }

@@ -15,7 +15,7 @@ import pytest
 from repconc.cli.main import app, main
 from repconc.errors import RepconcError
 
-VERBS = [["data", "get"], ["data", "list"], ["data", "check"], ["encode"], ["eval"], ["compare"], ["bench"], ["demo"]]
+VERBS = [["data", "get"], ["data", "list"], ["data", "check"], ["encode"], ["train"], ["compress"], ["search"], ["tune"], ["eval"], ["compare"], ["bench"], ["demo"]]
 
 
 def repconc(*arguments) -> SimpleNamespace:

@@ -34,20 +34,23 @@ std::vector<float> floats(std::size_t count) {
 }
 
 bool same_sums(const Instructions& set, std::size_t M, std::size_t rows, std::uint16_t threshold) {
-    const auto codes = numbers<std::uint8_t>(kGroup * kBlock * M, 0, 255), tables = numbers<std::uint8_t>(M * kEntries, 0, kHighest);
+    const auto codes = numbers<std::uint8_t>(kGroup * kBlock * M, 0, 255), tables = numbers<std::uint8_t>((M + 5) * kEntries, 0, kHighest);
     std::vector<std::uint16_t> ours(kGroup * kBlock), plain(kGroup * kBlock);
     std::uint64_t above[1], expected[1];
     const std::vector<std::uint8_t> cut(codes.begin(), codes.begin() + static_cast<std::ptrdiff_t>(rows * M));
-    above[0] = set.block_sums(cut.data(), M, rows, tables.data(), threshold, ours.data());
-    expected[0] = kPortable.block_sums(cut.data(), M, rows, tables.data(), threshold, plain.data());
+    const auto again = numbers<std::uint16_t>(5, 0, static_cast<int>(M) - 1);
+    const Rounded whole{tables.data(), again.data(), rows % 5};
+    above[0] = set.block_sums(cut.data(), M, rows, whole, threshold, ours.data());
+    expected[0] = kPortable.block_sums(cut.data(), M, rows, whole, threshold, plain.data());
     if (above[0] != expected[0]) return false;
     for (std::size_t row = 0; row < rows; ++row)
         if (above[0] >> row & 1 && ours[row] != plain[row]) return false;
     for (std::size_t count = 1; count <= 3; ++count) {  // queries together, each with tables and a threshold of its own
-        const auto others = numbers<std::uint8_t>(count * M * kEntries, 0, kHighest);
+        const std::size_t most = M + 5;
+        const auto others = numbers<std::uint8_t>(count * most * kEntries, 0, kHighest);
         std::vector<Asked> some(count), same(count);
         for (std::size_t query = 0; query < count; ++query) {
-            some[query].tables = same[query].tables = others.data() + query * M * kEntries;
+            some[query].query = same[query].query = {others.data() + query * most * kEntries, again.data(), 2 * query};
             some[query].threshold = same[query].threshold = static_cast<std::uint16_t>(threshold + 7 * query);
         }
         set.group_sums(codes.data(), M, some.data(), count, codes.data());
