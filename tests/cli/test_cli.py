@@ -15,7 +15,8 @@ import pytest
 from repconc.cli.main import app, main
 from repconc.errors import RepconcError
 
-VERBS = [["data", "get"], ["data", "list"], ["data", "check"], ["encode"], ["train"], ["compress"], ["search"], ["tune"], ["eval"], ["compare"], ["bench"], ["demo"]]
+ONE_WORD = ["encode", "train", "compress", "search", "tune", "eval", "compare", "bench", "demo"]
+VERBS = [["data", "get"], ["data", "list"], ["data", "check"], *([verb] for verb in ONE_WORD)]
 
 
 def repconc(*arguments) -> SimpleNamespace:
