@@ -36,9 +36,9 @@ class Piece {
     }
 
     // Keep the list for all documents that it could be the nearest of.
-    void compare(std::size_t list, const std::uint8_t* tables, float lacking) {
+    void compare(std::size_t list, const Rounded& tables, float lacking) {
         Asked asked;
-        asked.query = {tables}, asked.threshold = 0;
+        asked.query = tables, asked.threshold = 0;
         const std::uint16_t* sums = asked.sums;
         for (std::size_t start = 0; start < n_; start += kGroupRows) {
             const std::uint8_t* here = blocks_.data() + start * M_;
@@ -75,66 +75,73 @@ class Piece {
 
 }  // namespace
 
-void prepare(const Sizes& sizes, const float* centroids, const float* codebooks, std::uint8_t* tables, float* lacking) {
-    const std::size_t D = sizes.M * sizes.d, size = sizes.M * kEntries;
-    std::vector<float> exact(size), least(sizes.L * sizes.M), largest(sizes.M);
-    const auto tables_of = [&](std::size_t list) {
-        instructions().make_tables(codebooks, centroids + list * D, sizes.M, sizes.d, sizes.K, exact.data());
+Assigner::Assigner(const Sizes& all, const float* centroids, const float* codebooks)
+    : sizes(all), centroids_(centroids, centroids + all.L * all.M * all.d), words_(all.M * all.K * all.d), half_norms_(all.L),
+      lacking_(all.L) {
+    const auto [M, d, K, L] = sizes;
+    for (std::size_t m = 0; m < M; ++m)
+        for (std::size_t i = 0; i < d; ++i)
+            for (std::size_t j = 0; j < K; ++j) words_[(m * K + j) * d + i] = codebooks[(m * d + i) * K + j];
+    std::vector<float> exact(M * kEntries), least(L * M), largest(M);
+    const auto make_tables = [&, M = M, d = d, K = K](std::size_t list) {
+        instructions().make_tables(codebooks, centroids + list * M * d, M, d, K, exact.data());
     };
-    std::vector<double> exact_lacking(sizes.L);
-    double widest = 0.0;
-    for (std::size_t list = 0; list < sizes.L; ++list) {
-        tables_of(list);
-        float* const low = least.data() + list * sizes.M;
-        if (!instructions().find_bounds(exact.data(), sizes.M, low, largest.data()))
+    std::vector<double> widths(M);
+    for (std::size_t list = 0; list < L; ++list) {
+        make_tables(list);
+        float* const low = least.data() + list * M;
+        if (!instructions().find_bounds(exact.data(), M, low, largest.data()))
             throw std::overflow_error("A product of centroids and codewords is no finite number.");
-        for (std::size_t m = 0; m < sizes.M; ++m) widest = std::max(widest, static_cast<double>(largest[m]) - low[m]);
+        for (std::size_t m = 0; m < M; ++m) widths[m] = std::max(widths[m], static_cast<double>(largest[m]) - low[m]);
     }
-    const double steps = widest > 0.0 ? kHighest / widest : 0.0;  // in one unit; without any, centroids differ in nothing but length
-    for (std::size_t list = 0; list < sizes.L; ++list) {
-        tables_of(list);
-        const float* const low = least.data() + list * sizes.M;
-        instructions().round_tables(exact.data(), sizes.M, low, steps, tables + list * size);
+    rounding_ = choose_rounding(widths);
+    const std::size_t size = rounding_.tables(M) * kEntries;
+    tables_.resize(L * size);
+    std::vector<double> lacking(L);
+    for (std::size_t list = 0; list < L; ++list) {
+        make_tables(list);
+        const float* const low = least.data() + list * M;
+        round(exact.data(), M, low, rounding_, tables_.data() + list * size);
+        const float* const centroid = centroids + list * M * d;
+        half_norms_[list] = instructions().product(centroid, centroid, M * d) / 2.0f;
         double rest = 0.0;
-        for (std::size_t m = 0; m < sizes.M; ++m) rest += low[m];
-        for (std::size_t i = list * D; i < (list + 1) * D; ++i) rest -= static_cast<double>(centroids[i]) * centroids[i] / 2.0;
-        exact_lacking[list] = rest * steps;
+        for (std::size_t m = 0; m < M; ++m) rest += low[m];
+        for (std::size_t i = 0; i < M * d; ++i) rest -= static_cast<double>(centroid[i]) * centroid[i] / 2.0;
+        lacking[list] = rest * rounding_.steps;
     }
     // Only differences count; small numbers keep their fractions as floats.
-    const double most = *std::max_element(exact_lacking.begin(), exact_lacking.end());
-    for (std::size_t list = 0; list < sizes.L; ++list) lacking[list] = static_cast<float>(exact_lacking[list] - most);
+    const double most = *std::max_element(lacking.begin(), lacking.end());
+    for (std::size_t list = 0; list < L; ++list) lacking_[list] = static_cast<float>(lacking[list] - most);
 }
 
-void nearest(const Sizes& sizes, const std::uint8_t* codes, std::size_t n, const std::uint8_t* tables, const float* lacking,
-             const float* centroids, const float* words, std::size_t threads, std::int64_t* owners, float* distances) {
-    const std::size_t D = sizes.M * sizes.d;
-    std::vector<float> half_norms(sizes.L);
-    for (std::size_t list = 0; list < sizes.L; ++list)
-        half_norms[list] = instructions().product(centroids + list * D, centroids + list * D, D) / 2.0f;
-
-    const auto assign = [&](std::size_t start, std::size_t count) {
-        Piece piece(sizes, codes + start * sizes.M, count);
-        for (std::size_t list = 0; list < sizes.L; ++list)
-            piece.compare(list, tables + list * sizes.M * kEntries, lacking[list]);
-        std::vector<float> vector(D);
-        for (std::size_t row = 0; row < count; ++row) {
-            for (std::size_t m = 0; m < sizes.M; ++m) {
-                const float* word = words + (m * sizes.K + codes[(start + row) * sizes.M + m]) * sizes.d;
-                std::copy(word, word + sizes.d, vector.begin() + static_cast<std::ptrdiff_t>(m * sizes.d));
-            }
-            float best = -std::numeric_limits<float>::infinity();
-            for (const Choice& one : piece.choices(row)) {  // in the order of lists: of two that are equal the lower number
-                const float closeness =
-                    instructions().product(vector.data(), centroids + one.list * D, D) - half_norms[one.list];
-                if (closeness > best || best == -std::numeric_limits<float>::infinity())
-                    best = closeness, owners[start + row] = one.list;
-            }
-            distances[start + row] = instructions().product(vector.data(), vector.data(), D) - 2.0f * best;
+void Assigner::assign(const std::uint8_t* codes, std::size_t n, std::int64_t* owners, float* distances) const {
+    const auto [M, d, K, L] = sizes;
+    const std::size_t D = M * d, size = rounding_.tables(M) * kEntries;
+    Piece piece(sizes, codes, n);
+    for (std::size_t list = 0; list < L; ++list)
+        piece.compare(list, {tables_.data() + list * size, rounding_.again.data(), rounding_.again.size()}, lacking_[list]);
+    std::vector<float> vector(D);
+    for (std::size_t row = 0; row < n; ++row) {
+        for (std::size_t m = 0; m < M; ++m) {
+            const float* word = words_.data() + (m * K + codes[row * M + m]) * d;
+            std::copy(word, word + d, vector.begin() + static_cast<std::ptrdiff_t>(m * d));
         }
-    };
+        float best = -std::numeric_limits<float>::infinity();
+        for (const Choice& one : piece.choices(row)) {  // in the order of lists: of two that are equal the lower number
+            const float closeness =
+                instructions().product(vector.data(), centroids_.data() + one.list * D, D) - half_norms_[one.list];
+            if (closeness > best || best == -std::numeric_limits<float>::infinity()) best = closeness, owners[row] = one.list;
+        }
+        distances[row] = instructions().product(vector.data(), vector.data(), D) - 2.0f * best;
+    }
+}
+
+void Assigner::nearest(const std::uint8_t* codes, std::size_t n, std::size_t threads, std::int64_t* owners,
+                       float* distances) const {
     std::atomic<std::size_t> next{0};
     const auto work = [&](std::size_t) {
-        for (std::size_t start; (start = next.fetch_add(kPiece)) < n;) assign(start, std::min(kPiece, n - start));
+        for (std::size_t start; (start = next.fetch_add(kPiece)) < n;)
+            assign(codes + start * sizes.M, std::min(kPiece, n - start), owners + start, distances + start);
     };
     on_threads(std::clamp<std::size_t>(threads, 1, n / kPiece + 1), work);
 }

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include "rounding.hpp"
 
 namespace repconc {
 
@@ -12,12 +15,25 @@ struct Sizes {
     std::size_t M, d, K, L;
 };
 
-// Tables [L, M, 256] of all centroids as bytes with one step for all of them, and what a rounded sum lacks [L]: the closeness
-// <x, c> - |c|^2 / 2 of a document is about (sum + lacking) steps, and a number that is the same for all lists. centroids: [L, M * d]; codebooks: [M, d, K]
-void prepare(const Sizes& sizes, const float* centroids, const float* codebooks, std::uint8_t* tables, float* lacking);
+class Assigner {
+  public:
+    // centroids: [L, M * d]; codebooks: [M, d, K]
+    Assigner(const Sizes& sizes, const float* centroids, const float* codebooks);
 
-// owners [n], and squared distances [n]. codes: [n, M]; words: the codebooks as [M, K, d]
-void nearest(const Sizes& sizes, const std::uint8_t* codes, std::size_t n, const std::uint8_t* tables, const float* lacking,
-             const float* centroids, const float* words, std::size_t threads, std::int64_t* owners, float* distances);
+    // owners [n], and squared distances [n]. codes: [n, M]
+    void nearest(const std::uint8_t* codes, std::size_t n, std::size_t threads, std::int64_t* owners, float* distances) const;
+
+    const Sizes sizes;
+
+  private:
+    void assign(const std::uint8_t* codes, std::size_t n, std::int64_t* owners, float* distances) const;
+
+    std::vector<float> centroids_, words_, half_norms_;  // [L, M * d], [M, K, d], [L]
+    Rounding rounding_;
+    std::vector<std::uint8_t> tables_;  // of all centroids, with one step for all of them
+    // What a rounded sum lacks [L]: the closeness <x, c> - |c|^2 / 2 of a document is about (sum + lacking) steps, and a
+    // number that is the same for all lists.
+    std::vector<float> lacking_;
+};
 
 }  // namespace repconc

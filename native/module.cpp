@@ -152,42 +152,28 @@ Output<std::int64_t> lists_of(Input<std::uint16_t, 2> centroids, Input<std::int8
     return best;
 }
 
-// Tables of all centroids as bytes [L, M, 256], and what their sums lack [L].
-nb::tuple prepared(Input<float, 2> centroids, Input<float, 3> codebooks) {
+// centroids: [L, M * d]; codebooks: [M, d, K]
+void make_assigner(Assigner* assigner, Input<float, 2> centroids, Input<float, 3> codebooks) {
     require_aligned(centroids, codebooks);
     const Sizes sizes{codebooks.shape(0), codebooks.shape(1), codebooks.shape(2), centroids.shape(0)};
     require(sizes.M >= 1 && sizes.M <= kWidest, "Codes must have 1 to 257 bytes.");
     require(sizes.K >= 1 && sizes.K <= kEntries, "A codebook must have 1 to 256 codewords.");
     require(sizes.L >= 1 && centroids.shape(1) == sizes.M * sizes.d, "Centroids and codebooks differ in dimension.");
-    auto tables = make_array<std::uint8_t>({sizes.L, sizes.M, kEntries});
-    auto lacking = make_array<float>({sizes.L});
-    {
-        nb::gil_scoped_release unlocked;
-        prepare(sizes, centroids.data(), codebooks.data(), tables.data(), lacking.data());
-    }
-    return nb::make_tuple(tables, lacking);
+    nb::gil_scoped_release unlocked;
+    new (assigner) Assigner(sizes, centroids.data(), codebooks.data());
 }
 
-// The nearest list of each document [n], and its squared distance [n]. words: [M, K, d]
-nb::tuple nearest_lists(Input<std::uint8_t, 2> codes, Input<std::uint8_t, 3> tables, Input<float, 1> lacking,
-                        Input<float, 2> centroids, Input<float, 3> words, std::size_t threads) {
-    require_aligned(lacking, centroids, words);
-    const std::size_t n = codes.shape(0);
-    const Sizes sizes{words.shape(0), words.shape(2), words.shape(1), centroids.shape(0)};
-    require(sizes.M >= 1 && sizes.M <= kWidest && codes.shape(1) == sizes.M, "Codes and codebooks differ in bytes.");
-    require(sizes.L >= 1 && centroids.shape(1) == sizes.M * sizes.d, "Centroids and codebooks differ in dimension.");
-    require(tables.shape(0) == sizes.L && tables.shape(1) == sizes.M && tables.shape(2) == kEntries &&
-                lacking.shape(0) == sizes.L, "The tables are not those of the centroids.");
-    require(std::all_of(lacking.data(), lacking.data() + sizes.L, [](float value) { return std::isfinite(value); }),
-            "The tables are not those of the centroids.");
-    require(std::all_of(codes.data(), codes.data() + n * sizes.M, [&](auto code) { return code < sizes.K; }),
+// The nearest list of each document [n], and its squared distance [n].
+nb::tuple nearest_lists(const Assigner& assigner, Input<std::uint8_t, 2> codes, std::size_t threads) {
+    const std::size_t n = codes.shape(0), M = assigner.sizes.M;
+    require(codes.shape(1) == M, "Codes and codebooks differ in bytes.");
+    require(std::all_of(codes.data(), codes.data() + n * M, [&](auto code) { return code < assigner.sizes.K; }),
             "A code is larger than its codebook.");
     auto owners = make_array<std::int64_t>({n});
     auto distances = make_array<float>({n});
     {
         nb::gil_scoped_release unlocked;
-        nearest(sizes, codes.data(), n, tables.data(), lacking.data(), centroids.data(), words.data(), threads,
-                owners.data(), distances.data());
+        assigner.nearest(codes.data(), n, threads, owners.data(), distances.data());
     }
     return nb::make_tuple(owners, distances);
 }
@@ -220,9 +206,9 @@ NB_MODULE(_kernel, module) {
     module.def("levels", &levels_of, arg("centroids").noconvert());
     module.def("best_lists", &lists_of, arg("centroids").noconvert(), arg("levels").noconvert(), arg("about").noconvert(),
                arg("queries").noconvert(), arg("count"));
-    module.def("prepare", &prepared, arg("centroids").noconvert(), arg("codebooks").noconvert());
-    module.def("nearest", &nearest_lists, arg("codes").noconvert(), arg("tables").noconvert(), arg("lacking").noconvert(),
-               arg("centroids").noconvert(), arg("words").noconvert(), arg("threads") = 1);
+    nb::class_<Assigner>(module, "Assigner")
+        .def("__init__", &make_assigner, arg("centroids").noconvert(), arg("codebooks").noconvert())
+        .def("nearest", &nearest_lists, arg("codes").noconvert(), arg("threads") = 1);
     module.def("strings", &strings_of, arg("content").noconvert(), arg("starts").noconvert(), arg("stops").noconvert());
     module.attr("WIDEST") = kWidest;
     module.attr("BLOCK") = kBlock;

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "instructions.hpp"
+#include "rounding.hpp"
 #include "threads.hpp"
 
 namespace repconc {
@@ -21,82 +22,44 @@ constexpr auto kRows = static_cast<std::int64_t>(kBlock), kGroupRows = static_ca
 constexpr std::int64_t kPiece = 4096;               // documents that are read once for all queries of a batch: they fit
                                                     // into the second-level cache, beside the tables
 constexpr std::size_t kTogether = 2;                // queries that read a group at the same time
-constexpr std::size_t kTablesAPart = 8;             // a further part of a table for so many tables, at most
 constexpr std::size_t kWorthAThread = 1 << 16;      // documents: fewer are scanned before a thread has begun
 constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
 
-// Tables as bytes, one step for all of them. A table that is much wider than the others would make the step coarse for all:
-// it is cut into parts of kHighest steps each, which are looked up one after the other.
+// A query's tables as bytes, and what their sums say of exact scores.
 class RoundedTables {
   public:
     RoundedTables(const float* tables, std::size_t M) {
         float least[kWidest], largest[kWidest];
         const bool finite = instructions().find_bounds(tables, M, least, largest);
         std::vector<double> widths(M);
-        double widest = 0.0, size = 0.0;
+        double size = 0.0;
         for (std::size_t m = 0; m < M; ++m) {
             const double low = least[m], high = largest[m];
-            widths[m] = high - low, widest = std::max(widest, widths[m]);
+            widths[m] = high - low, zero_ += low;
             size += std::max(std::abs(low), std::abs(high));
         }
         // Else sums would tie at infinity.
         if (!finite || !(size <= std::numeric_limits<float>::max())) throw std::overflow_error("Scores would be no finite numbers.");
-        steps_ = widest > 0.0 ? kHighest * parts_of_widest(widths, widest) / widest : 0.0;  // in one unit
-        bytes_.resize(M * kEntries);
-        for (std::size_t m = 0; m < M; ++m) {
-            zero_ += least[m];
-            if (widths[m] * steps_ <= kHighest)
-                instructions().round_tables(tables + m * kEntries, 1, least + m, steps_, bytes_.data() + m * kEntries);
-            else
-                cut(tables + m * kEntries, m, least[m]);
-        }
+        rounding_ = choose_rounding(widths);
+        bytes_.resize(rounding_.tables(M) * kEntries);
+        round(tables, M, least, rounding_, bytes_.data());
         // Each entry is off by half a step at most; and float32 sums round, by less than M * eps * size, on both sides.
-        const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * steps_;
+        const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * rounding_.steps;
         margin_ = static_cast<double>(M) / 2.0 + summing + 1.0;
     }
 
-    Rounded view() const { return {bytes_.data(), again_.data(), again_.size()}; }
+    Rounded view() const { return {bytes_.data(), rounding_.again.data(), rounding_.again.size()}; }
 
     // What the rounded sum of a document is at least, if its exact score is not below this one.
     std::uint16_t least_sum(float score) const {
-        const double sum = std::ceil((score - zero_) * steps_ - margin_);
+        const double sum = std::ceil((score - zero_) * rounding_.steps - margin_);
         return sum > 0.0 ? static_cast<std::uint16_t>(std::min(sum, 65535.0)) : std::uint16_t{0};
     }
 
   private:
-    // As many as make the step finer, while there are not many more parts than tables: each costs a look-up.
-    static double parts_of_widest(const std::vector<double>& widths, double widest) {
-        const std::size_t most = widths.size() / kTablesAPart;
-        for (std::size_t parts = most + 1; parts > 1; --parts) {
-            double more = 0.0;
-            for (const double width : widths) more += std::max(1.0, std::ceil(width / widest * static_cast<double>(parts))) - 1.0;
-            if (more <= static_cast<double>(most)) return static_cast<double>(parts);
-        }
-        return 1.0;
-    }
-
-    // The first part of table m stands in its own place, the others behind all tables.
-    void cut(const float* table, std::size_t m, double zero) {
-        std::int32_t levels[kEntries], most = 0;
-        for (std::size_t j = 0; j < kEntries; ++j) {
-            levels[j] = static_cast<std::int32_t>((table[j] - zero) * steps_ + 0.5);
-            most = std::max(most, levels[j]);
-        }
-        const auto put = [&](std::size_t place, std::int32_t below) {
-            for (std::size_t j = 0; j < kEntries; ++j)
-                bytes_[place * kEntries + j] = static_cast<std::uint8_t>(std::clamp(levels[j] - below, 0, kHighest));
-        };
-        put(m, 0);
-        for (std::int32_t below = kHighest; below < most; below += kHighest) {
-            again_.push_back(static_cast<std::uint16_t>(m));
-            bytes_.resize(bytes_.size() + kEntries);
-            put(bytes_.size() / kEntries - 1, below);
-        }
-    }
-
-    double steps_, zero_ = 0.0, margin_;
+    Rounding rounding_;
+    double zero_ = 0.0, margin_;
     std::vector<std::uint8_t> bytes_;
-    std::vector<std::uint16_t> again_;
 };
 
 // A document that may be among the best, and where its code lies: the bytes of a code are `stride` apart.

@@ -8,7 +8,8 @@ Sizes: N documents, L lists, D dimensions (padded to whole blocks).
 
 import math
 import os
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -61,16 +62,12 @@ def nearest(
     """The L2-nearest centroid [N] of each decoded vector, and its squared distance [N]. codes: [N, M]"""
     centroids = np.ascontiguousarray(centroids, np.float32)
     scanned = kernel() is not None and codec.blocks <= WIDEST and len(codes) > FEW
-    find, at_a_time = (_scan, CODES_AT_A_TIME) if scanned else (_compare, VECTORS_AT_A_TIME)
-    # A centroid's products with coded documents are sums of table entries, as a query's are.
-    try:
-        ready = kernel().prepare(centroids, codec.by_dimension) if scanned else (_half_norms(centroids),)
-    except OverflowError as error:
-        raise RepconcError(TOO_LONG) from error
+    at_a_time = CODES_AT_A_TIME if scanned else VECTORS_AT_A_TIME
+    find = _scanner(codec, centroids) if scanned else partial(_compare, codec, centroids, _half_norms(centroids))
     owners, distances = np.empty(len(codes), np.int64), np.empty(len(codes), np.float32)
     for start in range(0, len(codes), at_a_time):
         part = slice(start, start + at_a_time)
-        owners[part], distances[part] = find(np.ascontiguousarray(codes[part]), codec, centroids, *ready)
+        owners[part], distances[part] = find(np.ascontiguousarray(codes[part]))
         if progress:
             progress(min(start + at_a_time, len(codes)), len(codes))
     if not np.isfinite(distances).all():
@@ -78,16 +75,17 @@ def nearest(
     return owners, distances
 
 
-def _scan(
-    codes: np.ndarray, codec: Codec, centroids: np.ndarray, tables: np.ndarray, lacking: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    words, threads = np.ascontiguousarray(codec.codebooks), len(os.sched_getaffinity(0))
-    found: tuple[np.ndarray, np.ndarray] = kernel().nearest(codes, tables, lacking, centroids, words, threads)
-    return found
+def _scanner(codec: Codec, centroids: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """A centroid's products with coded documents are sums of table entries, as a query's are."""
+    try:
+        assigner = kernel().Assigner(centroids, codec.by_dimension)
+    except OverflowError as error:
+        raise RepconcError(TOO_LONG) from error
+    return partial(assigner.nearest, threads=len(os.sched_getaffinity(0)))
 
 
 def _compare(
-    codes: np.ndarray, codec: Codec, centroids: np.ndarray, half_norms: np.ndarray
+    codec: Codec, centroids: np.ndarray, half_norms: np.ndarray, codes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     vectors = codec.decode(codes)
     with np.errstate(over="ignore", invalid="ignore"):  # who calls looks at the distances

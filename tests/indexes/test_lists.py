@@ -92,8 +92,7 @@ def test_many_documents_on_several_threads():
         plain = nearest(codes, codec, centroids)[0]
     assert np.array_equal(nearest(codes, codec, centroids)[0], plain)
     if native := kernel():
-        ready = native.prepare(centroids, codec.by_dimension)
-        assert np.array_equal(native.nearest(codes, *ready, centroids, codec.codebooks, 3)[0], plain)
+        assert np.array_equal(native.Assigner(centroids, codec.by_dimension).nearest(codes, 3)[0], plain)
 
 
 def test_vectors_that_are_too_long_are_refused():
@@ -143,16 +142,9 @@ def test_malformed_arrays_are_refused(changes):
         ("tables", {"queries": unaligned((1, 2, 3), np.float32)}),
         ("levels", {"centroids": np.zeros((5, 6), np.float16)}),
         ("levels", {"centroids": np.full((5, 6), 0x7C00, np.uint16)}),  # infinite
-        ("prepare", {"centroids": np.zeros((5, 7), np.float32)}),
-        ("prepare", {"codebooks": np.zeros((0, 3, 4), np.float32)}),
-        ("prepare", {"codebooks": np.full((2, 3, 4), np.nan, np.float32)}),
-        ("nearest", {"codes": np.full((7, 2), 4, np.uint8)}),  # there are four codewords
-        ("nearest", {"codes": np.zeros((7, 3), np.uint8)}),
-        ("nearest", {"tables": np.zeros((4, 2, 256), np.uint8)}),
-        ("nearest", {"lacking": np.zeros(4, np.float32)}),
-        ("nearest", {"centroids": np.zeros((5, 7), np.float32)}),
-        ("nearest", {"words": np.zeros((2, 4, 2), np.float32)}),
-        ("nearest", {"lacking": np.full(5, np.nan, np.float32)}),
+        ("Assigner", {"centroids": np.zeros((5, 7), np.float32)}),
+        ("Assigner", {"codebooks": np.zeros((0, 3, 4), np.float32)}),
+        ("Assigner", {"codebooks": np.full((2, 3, 4), np.nan, np.float32)}),
         ("strings", {"stops": np.array([4, 9])}),
         ("strings", {"starts": np.array([-1, 0])}),
         ("strings", {"starts": np.array([0])}),
@@ -161,7 +153,6 @@ def test_malformed_arrays_are_refused(changes):
 )
 def test_malformed_arrays_are_refused_by_all_others(function, changes):
     books, centroids = np.ones((2, 3, 4), np.float32), np.ones((5, 6), np.float32)
-    tables, lacking = kernel().prepare(centroids, books)
     good = {
         "tables": {"codebooks": books, "queries": np.ones((1, 2, 3), np.float32)},
         "strings": {
@@ -170,15 +161,39 @@ def test_malformed_arrays_are_refused_by_all_others(function, changes):
             "stops": np.array([1, 3]),
         },
         "levels": {"centroids": np.zeros((5, 6), np.uint16)},
-        "prepare": {"centroids": centroids, "codebooks": books},
-        "nearest": {
-            "codes": np.zeros((7, 2), np.uint8),
-            "tables": tables,
-            "lacking": lacking,
-            "centroids": centroids,
-            "words": np.ones((2, 4, 3), np.float32),
-        },
+        "Assigner": {"centroids": centroids, "codebooks": books},
     }[function]
     getattr(kernel(), function)(**good)
     with pytest.raises((TypeError, ValueError, OverflowError)):
         getattr(kernel(), function)(**good | changes)
+
+
+@pytest.mark.skipif(kernel() is None, reason="the kernel was not built")
+@pytest.mark.parametrize(
+    "codes",
+    [
+        np.full((7, 2), 4, np.uint8),  # there are four codewords
+        np.zeros((7, 3), np.uint8),
+        np.zeros((7, 2), np.int64),
+        np.zeros((2, 7), np.uint8).T,
+    ],
+)
+def test_malformed_codes_are_refused_by_an_assigner(codes):
+    assigner = kernel().Assigner(np.ones((5, 6), np.float32), np.ones((2, 3, 4), np.float32))
+    assigner.nearest(np.zeros((7, 2), np.uint8))
+    with pytest.raises((TypeError, ValueError)):
+        assigner.nearest(codes)
+
+
+def test_one_wide_block_does_not_make_the_others_coarse():
+    """As real vectors have: a direction that matters a hundred times as much, which is cut into parts."""
+    random = np.random.default_rng(0)
+    books = random.normal(size=(24, 256, 2)).astype(np.float32)
+    books[5] *= 100
+    codec = Codec(books, 48)
+    codes = random.integers(0, 256, (6000, 24)).astype(np.uint8)
+    centroids = codec.decode(codes[:50])
+    plain = ((codec.decode(codes)[:, None] - centroids[None]) ** 2).sum(axis=2)
+    owners, distances = nearest(codes, codec, centroids)
+    np.testing.assert_allclose(plain[np.arange(6000), owners], plain.min(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(distances, plain.min(axis=1), rtol=1e-3, atol=1.0)

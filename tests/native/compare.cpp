@@ -145,11 +145,9 @@ bool same_lists(std::size_t M, std::size_t d, std::size_t L) {
         for (std::size_t j = 0; j < kEntries; ++j)
             for (std::size_t i = 0; i < d; ++i) books[(m * d + i) * kEntries + j] = words[(m * kEntries + j) * d + i];
     const Sizes sizes{M, d, kEntries, L};
-    std::vector<std::uint8_t> tables(L * M * kEntries);
-    std::vector<float> lacking(L), distances(n);
+    std::vector<float> distances(n);
     const auto codes = numbers<std::uint8_t>(n * M, 0, 255);
-    prepare(sizes, centroids.data(), books.data(), tables.data(), lacking.data());
-    nearest(sizes, codes.data(), n, tables.data(), lacking.data(), centroids.data(), words.data(), 2, owners.data(), distances.data());
+    Assigner(sizes, centroids.data(), books.data()).nearest(codes.data(), n, 2, owners.data(), distances.data());
     for (std::size_t row = 0; row < n; ++row) {
         double least = 1e30;
         for (std::size_t list = 0; list < L; ++list) {

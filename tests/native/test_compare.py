@@ -13,7 +13,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ARM = platform.machine() in ("aarch64", "arm64")
 FLAGS = ["-std=c++20", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-static", f"-I{ROOT / 'native'}"]
-SOURCES = [ROOT / "native" / f"{name}.cpp" for name in ("instructions", "portable", "neon", "scan", "lists", "assign")]
+SOURCES = [
+    ROOT / "native" / f"{name}.cpp"
+    for name in ("instructions", "portable", "neon", "rounding", "scan", "lists", "assign")
+]
 
 
 @pytest.mark.slow
