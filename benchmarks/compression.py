@@ -21,7 +21,7 @@ from repconc import Encoder, load_dataset
 from repconc.codec import Codec
 from repconc.compression.compress import scale_of
 from repconc.compression.given import look_through, open_given
-from repconc.compression.learning import Asked, Mode, make_examples, split_queries
+from repconc.compression.learning import Asked, Mode, choose_queries, make_examples, split_queries
 from repconc.compression.rivals import System, coded, exhaustive, rivals
 from repconc.data.catalogue import folder_of, get
 from repconc.evaluation.measures import Evaluation, evaluate
@@ -34,6 +34,7 @@ from repconc.training.trainer import Trainer
 
 SUITE, ENCODER = "compression", "minilm"
 MEASURES = ("MRR@10", "nDCG@10", "R@100")
+CODEWORDS = 256
 ABLATIONS: dict[str, dict[str, Any]] = {
     "without document map": {"document_map": False},
     "without constraint": {"stage_one": {"constraint": False}},
@@ -70,16 +71,15 @@ class Bench:
         self.vectors = vectors_of(self.dataset, ENCODER)
         self.made_with = results.provenance()
         self.test = self.asked("test")
-        self.all = look_through(open_given(self.vectors), None, seed, lambda done, total: None)
+        self.all = look_through(open_given(self.vectors), set(), None, seed, lambda done, total: None)
         self.key = {"dataset": name, "seed": seed}
+        self._opqs: dict[int, Evaluation] = {}
 
     def rivals(self, size: int) -> None:
-        if self._known(size, "binary (sentence-transformers)"):
-            return
-        systems = list(rivals(self.all, self.test, size, self.seed, print))
-        opq = self._evaluation(next(system for system in systems if system.name == "OPQ"))
-        for system in systems:
-            self._keep(size, system.name, system, opq, None)
+        for system in rivals(self.all, self.test, size, CODEWORDS, self.seed, print):  # OPQ also where all are known
+            if system.name == "OPQ":
+                self._opqs[size] = self._evaluation(system)
+            self._keep(size, system.name, system, None)
 
     def ours(self, mode: Mode, size: int, change: str) -> None:
         row = f"{mode}, {change}" if change else mode
@@ -91,8 +91,9 @@ class Bench:
             query_ids=None if mode == "documents" else self.asked("train").ids,
             qrels=self.dataset.qrels("train") if mode == "labels" else None,
         )
-        sample = look_through(given, None, self.seed, lambda done, total: None)
-        splits = split_queries(given, sample, mode, self.seed)
+        rows = choose_queries(given, mode, self.seed)
+        sample = self.all  # all documents: they are not too many
+        splits = split_queries(given, sample, mode, rows, self.seed)
         recipe, document_map = _recipe(mode, size, self.seed, ABLATIONS.get(change, {}))
         recipe = recipe.model_copy(update={"scale": recipe.scale or scale_of(sample, splits)})
         D = sample.vectors.shape[1]
@@ -104,10 +105,9 @@ class Bench:
             seconds += trainer.warm_up()
             seconds += trainer.stage_one().seconds
             trainer.code()
-            opq = self._opq(size)
             coding = Codec(trainer.coding.codebooks, D, to_map(model, "document"))
             first = coded(row, sample, self.test, coding, self._scoring(trainer))
-            self._keep(size, f"{row}, stage 1", first, opq, seconds)
+            self._keep(size, f"{row}, stage 1", first, seconds)
             seconds += trainer.stage_two().seconds
         scoring = self._scoring(trainer)
         system = coded(row, sample, self.test, coding, scoring)
@@ -116,21 +116,12 @@ class Bench:
         mapped = FlatIndex(sample.ids, [coding.map(sample.vectors)])
         asked = self.test._replace(vectors=scoring.map(self.test.vectors))
         whole = System("", 4 * D, 0, exhaustive(mapped, asked))
-        self._keep(size, f"{row}, maps uncompressed", whole, opq, None)
-        self._keep(size, row, system, opq, seconds)
+        self._keep(size, f"{row}, maps uncompressed", whole, None)
+        self._keep(size, row, system, seconds)
 
     def _scoring(self, trainer: Trainer) -> Codec:
         codec = trainer.quantizer.to_codec()
         return Codec(codec.codebooks, codec.dimension, to_map(trainer.model, "query"))
-
-    def _opq(self, size: int) -> Evaluation | None:
-        """Query by query; it is trained again where its line was kept by an earlier run."""
-        if not hasattr(self, "_opqs"):
-            self._opqs: dict[int, Evaluation] = {}
-        if size not in self._opqs:
-            found = (system for system in rivals(self.all, self.test, size, self.seed, print) if system.name == "OPQ")
-            self._opqs[size] = self._evaluation(next(found))
-        return self._opqs[size]
 
     def asked(self, split: str) -> Asked:
         queries = self.dataset.queries(split)
@@ -146,7 +137,7 @@ class Bench:
         wanted = self.key | {"bytes": size, "row": row}
         return any(wanted.items() <= line.items() for line in results.read(SUITE))
 
-    def _keep(self, size: int, row: str, system: System, opq: Evaluation | None, seconds: float | None) -> None:
+    def _keep(self, size: int, row: str, system: System, seconds: float | None) -> None:
         if self._known(size, row):
             return
         evaluation = self._evaluation(system)
@@ -159,8 +150,8 @@ class Bench:
             "measures": {name: round(value, 5) for name, value in evaluation.means.items()},
             "seconds": None if seconds is None else round(seconds, 1),
         }
-        if opq is not None:
-            line["p against OPQ"] = paired_t_test(evaluation.values["MRR@10"], opq.values["MRR@10"])
+        if size in self._opqs:
+            line["p against OPQ"] = paired_t_test(evaluation.values["MRR@10"], self._opqs[size].values["MRR@10"])
         line["R@100 against uncompressed"] = self._difference(evaluation)
         results.append(SUITE, line, self.made_with)
         print({key: line[key] for key in ("dataset", "seed", "bytes", "row", "measures", "seconds")}, flush=True)
@@ -180,12 +171,6 @@ def _recipe(mode: str, size: int, seed: int, change: dict[str, Any]) -> tuple[Re
         values[table] = values[table] | change.get(table, {})
     values |= {"seed": seed, "quantizer": values.get("quantizer", {}) | {"bytes": size}}
     return make_recipe(values), change.get("document_map", True)
-
-
-def gap_closed(lines: list[dict[str, Any]], row: str) -> float:
-    """The share of what OPQ leaves to the uncompressed vectors in MRR@10 that a row wins back."""
-    value = {line["row"]: line["measures"]["MRR@10"] for line in lines}
-    return float((value[row] - value["OPQ"]) / (value["uncompressed"] - value["OPQ"]))
 
 
 if __name__ == "__main__":

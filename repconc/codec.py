@@ -133,10 +133,16 @@ def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, C
     """What `to_bytes` wrote; source: the file, to be named where it holds something else."""
     try:
         arrays = load(content)
+        if unknown := arrays.keys() - KNOWN:
+            raise RepconcError(f"{source} was written by another version: it holds {sorted(unknown)}; build it again.")
         coding, scoring = (Codec(arrays[name], dimension, _map_of(arrays, name)) for name in ("coding", "scoring"))
         return coding, scoring
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
+
+
+PARTS = ("linear", "inner", "outer", "unit")
+KNOWN = {name for codec in ("coding", "scoring") for name in (codec, *(f"{codec}.{part}" for part in PARTS))}
 
 
 def _arrays_of(mapping: VectorMap | None) -> dict[str, np.ndarray]:

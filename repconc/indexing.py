@@ -74,7 +74,15 @@ def add_vectors(
 ) -> Changes:
     """The same for documents whose vectors [n, D] are there, a group at a time."""
     coding = Index(folder).coding
-    return add(Path(folder), ((group, coding.encode(vectors)) for group, vectors in given), replace=replace)
+
+    def coded_groups() -> Batches:
+        for group, vectors in given:
+            if coding.map is not None and coding.map.unit and not (lengths := vectors.any(axis=1)).all():
+                id = group[int(np.flatnonzero(~lengths)[0])].id
+                raise RepconcError(f"The vector of document {id!r} is all zeros and has no direction; leave it out.")
+            yield group, coding.encode(vectors)
+
+    return add(Path(folder), coded_groups(), replace=replace)
 
 
 def coded(

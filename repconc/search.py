@@ -117,10 +117,9 @@ def encoder_of(index: Index, device: str | None = None, name: Path | str | None 
     if name is None and Path(reference.name).is_absolute() and not Path(reference.name).is_dir():
         raise RepconcError(f"The model of this index, {reference.name}, is not there any more; give it by --model.")
     chosen = str(name or reference.name)
-    # Where vectors were given, the encoder is one that we did not train; a name on the hub stands for a folder of ours.
-    on_hub = Path(reference.name).is_absolute() and not Path(chosen).is_dir()
-    ours = on_hub or (Path(chosen) / TRAINED).exists()
-    encoder = RepconcModel.load(chosen, device).encoder if ours else Encoder(chosen, device)
+    # Where vectors were given, the encoder is one that we did not train.
+    trained = (Path(reference.name) / TRAINED).exists() or (Path(chosen) / TRAINED).exists()
+    encoder = RepconcModel.load(chosen, device).encoder if trained else Encoder(chosen, device)
     if encoder.fingerprint() != reference.fingerprint:
         raise RepconcError(
             f"The model {encoder.settings.documents} is not the one that {index.folder} was built with; "

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from repconc.cli.options import Json, Quiet, remark
-from repconc.cli.view import TrainingView
 from repconc.errors import RepconcError
+from repconc.training.view import TrainingView
 
 if TYPE_CHECKING:
     from repconc.compression.given import Given
@@ -44,6 +44,7 @@ def compress(
         Path | None, typer.Option("--query-ids", help="Ids of the queries. [default: row numbers]")
     ] = None,
     name: Annotated[str | None, typer.Option(help="The array or column with the vectors, of several.")] = None,
+    query_name: Annotated[str | None, typer.Option("--query-name", help="The same for the queries.")] = None,
     mode: Annotated[
         Literal["documents", "queries", "labels"] | None,
         typer.Option(help="What to learn from. [default: the most that is there]"),
@@ -59,7 +60,10 @@ def compress(
     encoder: Annotated[
         str | None, typer.Option(help="What the vectors came from, so that the index can be searched by text.")
     ] = None,
-    recipe: Annotated[str | None, typer.Option(help="A TOML file. [default: compress-MODE of recipes/]")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="A TOML file; bytes and seed are those of the options. [default: compress-MODE of recipes/]"),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Page with figures (.html or .md). [default: INDEX.report.html]")
     ] = None,
@@ -73,21 +77,39 @@ def compress(
 
     Example: repconc compress vectors.npy -o index/ --bytes 24 --queries queries.npy --qrels labels.tsv
     """
-    from repconc.compression.compress import run
+    from repconc.compression.compress import Result, run
     from repconc.compression.given import open_given
     from repconc.compression.report import as_table, make_report, write_report
     from repconc.training.loop import as_progress
+    from repconc.training.pipeline import named
     from repconc.training.recipe import make_recipe, read_recipe
 
     def say(sentence: str) -> None:
         remark(sentence, quiet)
 
-    page = report or output.with_name(f"{output.name or output.resolve().name}.report.html")
+    page = report or named(output).with_name(f"{named(output).name}.report.html")
     if page.suffix not in {".html", ".md"}:
         raise RepconcError(f"{page} is neither .html nor .md; choose one of them for the report.")
     given = open_given(
-        vectors, name=name, ids=ids, documents=documents, queries=queries, query_ids=query_ids, qrels=qrels
+        vectors,
+        name=name,
+        ids=ids,
+        documents=documents,
+        queries=queries,
+        query_name=query_name,
+        query_ids=query_ids,
+        qrels=qrels,
     )
+    sentences: list[str] = []
+
+    def describe(result: Result) -> None:
+        made = make_report(result, seed, say)
+        write_report(made, result, page)
+        write_report(made, result, page.with_suffix(".json"))
+        sentences.extend(made.sentences)
+        for text in (as_table(made).render("text"), *made.sentences, f"The report is {page}."):
+            remark(text, quiet or as_json)
+
     model = None if encoder is None else _reference(encoder, given)
     with TrainingView(quiet) as view:
         result = run(
@@ -107,17 +129,11 @@ def compress(
             observe=view,
             show=partial(as_progress, observe=view),
             say=say,
+            report=(lambda result: None) if no_report else describe,
         )
     described: dict[str, object] = {"index": str(output), "bytes": result.learned.coding.blocks, "mode": result.mode}
     if not no_report:
-        made = make_report(result, seed, say)
-        write_report(made, result, page)
-        write_report(made, result, page.with_suffix(".json"))
-        described |= {"report": str(page), "sentences": made.sentences}
-        remark(as_table(made).render("text"), quiet or as_json)
-        for sentence in made.sentences:
-            remark(sentence, quiet or as_json)
-        remark(f"The report is {page}.", quiet or as_json)
+        described |= {"report": str(page), "sentences": sentences}
     typer.echo(json.dumps(described) if as_json else output)
 
 

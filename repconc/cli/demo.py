@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from repconc.cli.options import Json, Quiet, progress_bar, progress_bars, remark
-from repconc.cli.view import TrainingView
+from repconc.training.view import TrainingView
 
 if TYPE_CHECKING:
     from repconc.data.dataset import RetrievalDataset

@@ -176,7 +176,10 @@ def _add(
 
     index = Index(folder)
     if vectors is not None:
-        changes = add_vectors(folder, paired(open_given(vectors, documents=source, ids=ids)), replace=replace)
+        given = open_given(vectors, documents=source, ids=ids)
+        if not given.named:
+            raise RepconcError("Say what the documents are called: give their JSON lines, or --ids with one a line.")
+        changes = add_vectors(folder, paired(given), replace=replace)
     elif source is None or ids is not None:
         raise RepconcError("Give documents, or vectors by --vectors with documents or --ids.")
     else:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repconc.cli.options import Dataset, Json, Quiet, remark
-from repconc.cli.view import TrainingView
 from repconc.errors import RepconcError
 from repconc.training.recipe import Method
+from repconc.training.view import TrainingView
 
 
 def train(

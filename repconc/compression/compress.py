@@ -6,31 +6,44 @@ needs lies in a folder beside the index, `INDEX.training/`, which goes at the en
 """
 
 import hashlib
+import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from repconc.codec import Codec
-from repconc.compression.given import Given, Sample, look_through, open_given, paired
-from repconc.compression.learning import Mode, Splits, make_examples, mode_of, split_queries
+from repconc.compression.given import Given, Sample, Vector, look_through, open_given, paired
+from repconc.compression.learning import (
+    Mode,
+    Splits,
+    choose_queries,
+    make_examples,
+    mode_of,
+    relevant_to,
+    split_queries,
+)
 from repconc.config import Settings
 from repconc.errors import RepconcError
+from repconc.indexes.folder import refuse_foreign
 from repconc.indexes.ivf import Index
-from repconc.indexes.manifest import Reference
+from repconc.indexes.manifest import MANIFEST, Reference
 from repconc.indexes.writing import Batches, Show, build, quietly
 from repconc.models.heads import make_heads, to_map
+from repconc.training.corpus import Corpus
 from repconc.training.examples import Examples
-from repconc.training.loop import Line, Observer
+from repconc.training.loop import Line, Observer, as_progress
 from repconc.training.pipeline import agree_on_plan, named, only_trainer, run_phases, training_folder
 from repconc.training.possible import refuse_impossible
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Recipe, make_recipe, read_recipe
 from repconc.training.trainer import NORMALIZED_SCALE, Trainer
+from repconc.training.view import TrainingView
 
 SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)
 """Bytes that are tried where a share of the quality is asked for."""
@@ -45,6 +58,7 @@ class Plan(Settings):
     hidden: int
     vectors_sha256: str
     queries_sha256: str
+    labels_sha256: str
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,6 @@ class Learned:
 
     coding: Codec  # with the map of documents
     scoring: Codec  # with the map of queries
-    figures: dict[str, dict[str, float]]
     history: list[Line]
     quality: float
     """What the held-out dev queries measure."""
@@ -72,22 +85,35 @@ class Result:
 
 
 def compress(
-    documents: Path | str | np.ndarray,
-    queries: Path | str | np.ndarray | None = None,
+    documents: Vector,
+    queries: Vector | None = None,
     qrels: Path | str | Mapping[str, Mapping[str, int]] | None = None,
-    bytes: int | None = None,
+    bytes: int = 24,
     *,
+    ids: Path | str | Sequence[str] | None = None,
+    query_ids: Path | str | Sequence[str] | None = None,
     output: Path | str | None = None,
+    mode: Mode | None = None,
     seed: int = 0,
+    progress: bool = True,
 ) -> Index:
     """A learned index over given vectors, in a folder or, without one, in a temporary one that goes with the index.
 
     documents: [N, D], or a file of them; queries: [Q, D]; qrels: {"3": {"17": 1}} says that row 17 answers row 3.
     """
-    folder = Path(output) if output is not None else Path(tempfile.mkdtemp(prefix="repconc-")) / "index"
-    index = run(open_given(documents, queries=queries, qrels=qrels), folder, bytes=bytes, seed=seed).index
-    if output is None:
-        weakref.finalize(index, shutil.rmtree, folder.parent, ignore_errors=True)
+    given = open_given(documents, ids=ids, queries=queries, query_ids=query_ids, qrels=qrels)
+    scratch = Path(tempfile.mkdtemp(prefix="repconc-")) if output is None else None
+    folder = scratch / "index" if scratch is not None else Path(str(output))
+    try:
+        with TrainingView(quiet=not progress) as view:
+            show = partial(as_progress, observe=view)
+            index = run(given, folder, bytes=bytes, mode=mode, seed=seed, observe=view, show=show).index
+    except BaseException:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    if scratch is not None:
+        weakref.finalize(index, shutil.rmtree, scratch, ignore_errors=True)
     return index
 
 
@@ -109,44 +135,48 @@ def run(
     observe: Observer = lambda line: None,
     show: Show = quietly,
     say: Callable[[str], None] = lambda sentence: None,
+    report: Callable[[Result], None] = lambda result: None,
 ) -> Result:
-    """The walk, with all that can be chosen."""
+    """The walk, with all that can be chosen. report: what is done with the result before all is tidied up."""
     output = named(output)
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise RepconcError(f"{output} is there already; remove it first, or choose another name.")
+    folder, ranks = training_folder(output), Ranks()
+    refuse_foreign(output)
+    if (output / MANIFEST).exists() and not folder.exists():
+        raise RepconcError(f"{output} holds an index already; remove it first, or choose another name.")
     chosen = mode_of(given, mode)
     size = _size(given.matrix.dimension, bytes, ratio, keep)
-    sample = look_through(given, cosine, seed, show("reading"))
-    splits = split_queries(given, sample, chosen, seed)
+    rows = choose_queries(given, chosen, seed)
+    used = [given.query_ids[row] for row in rows.tolist()] if chosen == "labels" else []
+    wanted = {id for query in used for id in relevant_to(given, query)}
+    sample = look_through(given, wanted, cosine, seed, show("reading"))
+    splits = split_queries(given, sample, chosen, rows, seed)
     say(_line(chosen, given, sample, splits))
     settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
     settings = settings.model_copy(update={"seed": seed, "scale": settings.scale or scale_of(sample, splits)})
-    examples = make_examples(given, sample, splits, chosen, seed)
-    folder, ranks = training_folder(output), Ranks()
+    plan = Plan(
+        mode=chosen,
+        recipe=settings,
+        document_map=document_map,
+        hidden=hidden,
+        vectors_sha256=sample.digest,
+        queries_sha256=hashlib.sha256(b"".join(part.vectors.tobytes() for part in splits)).hexdigest(),
+        labels_sha256=hashlib.sha256(json.dumps(given.qrels, sort_keys=True).encode()).hexdigest(),
+    )
+    learner = _Learner(plan, make_examples(given, sample, splits, chosen, seed), sample, folder, observe)
+    learner.recipe_of(size or 1)  # what cannot be done is said before anything is written
     with only_trainer(folder, ranks):
-        plan = Plan(
-            mode=chosen,
-            recipe=settings,
-            document_map=document_map,
-            hidden=hidden,
-            vectors_sha256=sample.digest,
-            queries_sha256=hashlib.sha256(b"".join(part.vectors.tobytes() for part in splits)).hexdigest(),
-        )
-        agree_on_plan(folder, plan, ranks)
-        learn = _Learner(plan, examples, sample, folder, observe)
-        learned = learn.of_size(size) if size is not None else learn.smallest(keep or 1.0, say)
-        index = build(
-            output,
-            _coded(given, learned.coding, show),
-            coding=learned.coding,
-            scoring=learned.scoring,
-            model=model,
-            lists=lists,
-            seed=seed,
-            show=show,
-        )
+        agree_on_plan(folder, plan, ranks, "remove it, or choose another name")
+        learned = learner.of_size(size) if size is not None else learner.smallest(keep or 1.0, say)
+        if (output / MANIFEST).exists():  # killed after it was built
+            index = Index(output)
+        else:
+            codecs = {"coding": learned.coding, "scoring": learned.scoring}
+            batches = _coded(given, learned.coding, show)
+            index = build(output, batches, **codecs, model=model, lists=lists, seed=seed, show=show)
+        result = Result(index, given, sample, splits, chosen, learned)
+        report(result)
         shutil.rmtree(folder)
-    return Result(index, given, sample, splits, chosen, learned)
+    return result
 
 
 class _Learner:
@@ -156,32 +186,41 @@ class _Learner:
         self._plan, self._examples, self._sample = plan, examples, sample
         self._folder, self._observe = folder, observe
 
-    def of_size(self, bytes: int) -> Learned:
-        plan, D = self._plan, self._sample.vectors.shape[1]
-        quantizer = plan.recipe.quantizer.model_copy(update={"bytes": bytes})
-        recipe = plan.recipe.model_copy(update={"quantizer": quantizer})
+    def recipe_of(self, bytes: int) -> Recipe:
+        """The recipe for a size; refused where it cannot work with what is given."""
+        recipe = self._plan.recipe
+        if recipe.method == "dense":
+            raise RepconcError("A recipe of method dense makes no codes; choose another method.")
+        quantizer = recipe.quantizer.model_copy(update={"bytes": bytes})
+        recipe = recipe.model_copy(update={"quantizer": quantizer})
         pairs, smallest = len(self._examples.pairs), 4 * quantizer.codewords
         if len(self._examples.pieces) and pairs * (1 + recipe.pieces) < smallest:  # few labels: documents join in
             recipe = recipe.model_copy(update={"pieces": smallest / pairs})
-        refuse_impossible(recipe, dimension=D, documents=len(self._sample.ids), pairs=pairs, ranks=1)
+        D, N = self._sample.vectors.shape[1], len(self._sample.ids)
+        refuse_impossible(recipe, dimension=D, documents=N, pairs=pairs, ranks=1)
+        return recipe
+
+    def of_size(self, bytes: int) -> Learned:
+        plan, recipe, D = self._plan, self.recipe_of(bytes), self._sample.vectors.shape[1]
         unit, hidden = self._sample.unit, plan.hidden
         model = make_heads(D, unit=unit, hidden=hidden, document_map=plan.document_map, seed=recipe.seed)
         folder = self._folder / f"bytes-{bytes}"
         folder.mkdir(exist_ok=True)
         trainer = Trainer(model, self._examples, recipe, folder, Ranks(), self._observe)
-        figures = run_phases(trainer)
+        run_phases(trainer)
         return Learned(
             coding=Codec(trainer.coding.codebooks, D, to_map(trainer.model, "document")),
             scoring=Codec(trainer.quantizer.to_codec().codebooks, D, to_map(trainer.model, "query")),
-            figures=figures,
             history=trainer.history,
             quality=next(iter(trainer.measure_codes().values())),
         )
 
     def smallest(self, keep: float, say: Callable[[str], None]) -> Learned:
         """By halving the range of sizes: more bytes are better, or at least not worse."""
-        whole = self._uncompressed()
-        sizes = [size for size in SIZES if size <= self._sample.vectors.shape[1]]
+        whole, D = self._uncompressed(), self._sample.vectors.shape[1]
+        if whole <= 0:
+            raise RepconcError("The held-out queries find nothing even without compression; give more, or a size.")
+        sizes = [size for size in SIZES if size <= D] or [D]
         low, high, best = 0, len(sizes), None
         while low < high:
             middle = (low + high) // 2
@@ -199,8 +238,6 @@ class _Learner:
         return best
 
     def _uncompressed(self) -> float:
-        from repconc.training.corpus import Corpus
-
         model = make_heads(self._sample.vectors.shape[1], unit=self._sample.unit)
         return next(iter(Corpus(model, self._examples, Ranks(), 1 << 30).measure_vectors().values()))
 

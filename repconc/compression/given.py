@@ -1,7 +1,7 @@
 """What a user has, opened and checked: vectors of documents, and perhaps their texts, queries, and labels.
 
 One pass over all documents says whether they can be used, before anything is trained or written. What is learned from
-is a sample of them that fits into memory: those that are judged, and random ones.
+is a sample of them that fits into memory: those that are marked as relevant, and random ones.
 """
 
 import hashlib
@@ -23,11 +23,12 @@ from repconc.vectors import Vectors
 
 SAMPLE = 131_072
 """Documents that are learned from and measured with; all where there are fewer."""
-QUERIES = 100_000
 NEARLY_ONE = 1e-3
 
+Vector = Path | str | np.ndarray
+Ids = Callable[[], Iterator[str]]
+"""All ids in the order of the vectors; asked for once a pass."""
 Documents = Callable[[], Iterator[Document]]
-"""All documents in the order of their vectors; asked for once a pass."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Given:
 
     matrix: Matrix
     documents: Documents
+    named: bool
+    """Whether the documents have ids of their own, and are not called 0, 1, 2, ..."""
     queries: Matrix | None = None
     query_ids: Sequence[str] = ()
     qrels: Qrels | None = None
@@ -53,64 +56,66 @@ class Sample:
 
 
 def open_given(
-    vectors: Path | str | np.ndarray,
+    vectors: Vector,
     *,
     name: str | None = None,
     ids: Path | str | Sequence[str] | None = None,
     documents: Path | str | None = None,
-    queries: Path | str | np.ndarray | None = None,
+    queries: Vector | None = None,
+    query_name: str | None = None,
     query_ids: Path | str | Sequence[str] | None = None,
     qrels: Path | str | Mapping[str, Mapping[str, int]] | None = None,
 ) -> Given:
     """Open it all; shapes and counts must fit together. Without ids, rows are called 0, 1, 2, ..."""
-    matrix = open_matrix(vectors, name)
+    matrix = open_matrix(vectors, name, "the array of documents")
     if ids is not None and documents is not None:
         raise RepconcError("Give ids or documents, not both: documents bring their ids.")
-    if qrels is not None and queries is None:
-        raise RepconcError("There are labels but no queries that they speak of; give the query vectors too.")
-    if query_ids is not None and queries is None:
-        raise RepconcError("There are ids of queries but no query vectors.")
-    asked = None if queries is None else open_matrix(queries)
-    if asked is not None and asked.dimension != matrix.dimension:
+    if queries is None and (qrels is not None or query_ids is not None):
+        raise RepconcError("There are labels or ids of queries but no queries; give the query vectors too.")
+    own = _listed(ids) if ids is not None else _brought(vectors)
+    named = own is not None or documents is not None
+    if documents is None:
+        records = _records(vectors, own or _numbers(len(matrix)))
+    else:
+        records = _same_order(Path(documents), own)
+    if queries is None:
+        return Given(matrix, records, named)
+    asked = open_matrix(queries, query_name, "the array of queries")
+    if asked.dimension != matrix.dimension:
         raise RepconcError(
             f"The documents have {matrix.dimension} dimensions and the queries {asked.dimension}: "
             "both must come from the same encoder."
         )
-    names: list[str] = []
-    if asked is not None:
-        names = _listed(query_ids) if query_ids is not None else list(map(str, range(len(asked))))
-        if len(names) != len(asked) or len(set(names)) != len(names):
-            raise RepconcError(f"There are {len(set(names))} different ids for {len(asked)} query vectors.")
-    judged = None if qrels is None else _judgements(qrels)
-    return Given(matrix, _records(matrix, vectors, ids, documents), asked, names, judged)
+    given_ids = _listed(query_ids) if query_ids is not None else _brought(queries)
+    names = list((given_ids or _numbers(len(asked)))())
+    if len(names) != len(asked) or len(set(names)) != len(names):
+        raise RepconcError(f"There are {len(set(names))} different ids for {len(asked)} query vectors.")
+    return Given(matrix, records, named, asked, names, None if qrels is None else _judgements(qrels))
 
 
-def look_through(given: Given, cosine: bool | None, seed: int, progress: Progress) -> Sample:
-    """The one pass: every row is a vector, every id is another; what is sampled is kept.
+def look_through(given: Given, wanted: set[str], cosine: bool | None, seed: int, progress: Progress) -> Sample:
+    """The one pass: every row is a vector, every id is another; what is sampled is kept, and all that is `wanted`.
 
     cosine: compare directions; None: where all vectors have length 1 already, which is then kept.
     """
-    wanted = {id for grades in (given.qrels or {}).values() for id in grades}
     count = len(given.matrix)
     chosen = np.zeros(count, bool)
     chosen[np.random.default_rng(seed).permutation(count)[:SAMPLE]] = True
-    ids, parts, hashes = [], [], np.empty(count, np.uint64)
-    digest, start, of_length_one = hashlib.sha256(), 0, True
+    kept = np.empty((min(count, SAMPLE + len(wanted)), given.matrix.dimension), np.float32)
+    ids: list[str] = []
+    hashes = np.empty(count, np.uint64)
+    digest, start, of_length_one, zero = hashlib.sha256(), 0, True, None
     for group, block in paired(given):
         lengths = np.linalg.norm(block, axis=1)
-        if cosine is not False and not lengths.all():
-            of_length_one = False
-            if cosine:
-                row = start + int(np.flatnonzero(lengths == 0)[0])
-                raise RepconcError(
-                    f"Row {row} of {given.matrix.source} is all zeros and has no direction: leave it out, or compare "
-                    "by inner product."
-                )
-        of_length_one &= bool((abs(lengths - 1) < NEARLY_ONE).all())
+        if zero is None and not lengths.all():
+            zero = start + int(np.flatnonzero(lengths == 0)[0])
+        of_length_one &= bool((abs(lengths[lengths > 0] - 1) < NEARLY_ONE).all())
         hashes[start : start + len(block)] = [_hash(document.id) for document in group]
         keep = chosen[start : start + len(block)] | np.array([document.id in wanted for document in group])
-        ids += [document.id for document, kept in zip(group, keep.tolist(), strict=True) if kept]
-        parts.append(block[keep])
+        own = [document.id for document, taken in zip(group, keep.tolist(), strict=True) if taken]
+        if len(ids) + len(own) <= len(kept):  # else an id is there twice, which is said below
+            kept[len(ids) : len(ids) + len(own)] = block[keep]
+        ids += own
         digest.update(block.data)
         digest.update("\n".join(document.id for document in group).encode())
         start += len(block)
@@ -119,7 +124,12 @@ def look_through(given: Given, cosine: bool | None, seed: int, progress: Progres
     if missing := wanted - set(ids):
         raise RepconcError(f"The labels speak of the document {sorted(missing)[0]!r}, which has no vector.")
     scaled = of_length_one if cosine is None else cosine
-    sample = np.concatenate(parts)
+    if scaled and zero is not None:
+        raise RepconcError(
+            f"Row {zero} of {given.matrix.source} is all zeros and has no direction: leave it out, or compare by inner "
+            "product (--metric ip)."
+        )
+    sample = kept[: len(ids)]
     return Sample(ids, unit(sample) if scaled else sample, scaled, digest.hexdigest())
 
 
@@ -136,57 +146,85 @@ def paired(given: Given) -> Iterator[tuple[list[Document], np.ndarray]]:
         raise RepconcError(f"There are more than {seen} documents for {len(given.matrix)} vectors.")
 
 
-def _records(matrix: Matrix, vectors: object, ids: object, documents: Path | str | None) -> Documents:
-    if documents is not None:
-        path = Path(documents)
-        return lambda: (document for _, document in read_documents(path, refuse))
-    if ids is not None:
-        names = _listed(ids)
-        return lambda: (Document(id, "") for id in names)
-    if isinstance(vectors, Path | str) and Path(vectors).is_dir():
-        return lambda: (Document(id, "") for block in Vectors(vectors).id_blocks() for id in block)
+def _numbers(count: int) -> Ids:
+    return lambda: map(str, range(count))
+
+
+def _listed(ids: Path | str | Sequence[str]) -> Ids:
+    """Ids from a file with one a line, or as they were given."""
+    if isinstance(ids, Path | str):
+        path = Path(ids)
+        return lambda: (_printable(line, row, path) for row, (_, line) in enumerate(read_lines(path)))
+    return lambda: (_printable(str(id), row, "the list of ids") for row, id in enumerate(ids))
+
+
+def _brought(vectors: Vector) -> Ids | None:
+    """The ids that a file of vectors has itself; None where it has none."""
+    if not isinstance(vectors, Path | str):
+        return None
+    path = Path(vectors)
+    if path.is_dir():
+        return lambda: (id for block in Vectors(path).id_blocks() for id in block)
+    if path.suffix != ".parquet":
+        return None
+    column = next((name for name in ("_id", "id") if name in _columns(path)), None)
+    if column is None:
+        return None
+    return lambda: (_printable(row[column], number, path) for number, row in enumerate(_rows(path, [column])))
+
+
+def _records(vectors: Vector, ids: Ids) -> Documents:
+    """Documents of these ids; columns of a parquet file that are called text and title are taken as such."""
+    texts: list[str] = []
     if isinstance(vectors, Path | str) and Path(vectors).suffix == ".parquet":
-        return _parquet_records(Path(vectors), len(matrix))
-    return lambda: (Document(str(number), "") for number in range(len(matrix)))
-
-
-def _parquet_records(path: Path, count: int) -> Documents:
-    """Columns that are called id (or _id), text and title are taken as such."""
-    parquet = import_extra("pyarrow.parquet", extra="parquet")
-    columns = set(parquet.ParquetFile(path).schema_arrow.names)
-    own = next((name for name in ("_id", "id") if name in columns), None)
-    texts = [name for name in ("text", "title") if name in columns]
+        texts = [name for name in ("text", "title") if name in _columns(Path(vectors))]
+    if not texts:
+        return lambda: (Document(id, "") for id in ids())
 
     def read() -> Iterator[Document]:
-        number = 0
-        if own is None and not texts:
-            yield from (Document(str(number), "") for number in range(count))
-            return
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(columns=[*([own] if own else []), *texts]):
-                for row in batch.to_pylist():
-                    id = str(number if own is None else row[own])
-                    if not is_id(id):
-                        raise RepconcError(f"Row {number} of {path} has no id of printable characters.")
-                    yield Document(id, str(row.get("text") or ""), str(row.get("title") or ""))
-                    number += 1
+        for id, row in zip(ids(), _rows(Path(str(vectors)), texts), strict=True):
+            yield Document(id, str(row.get("text") or ""), str(row.get("title") or ""))
 
     return read
 
 
-def _listed(ids: object) -> list[str]:
-    """Ids from a file with one a line, or as they were given."""
-    if isinstance(ids, Path | str):
-        names = [line for _, line in read_lines(Path(ids))]
-    else:
-        names = [str(id) for id in ids]  # type: ignore[attr-defined]
-    if bad := [number for number, id in enumerate(names) if not is_id(id)]:
-        raise RepconcError(f"The id in row {bad[0]} is empty or not printable.")
-    return names
+def _same_order(path: Path, own: Ids | None) -> Documents:
+    """Documents of JSON lines; where the vectors have ids too, they must agree."""
+
+    def read() -> Iterator[Document]:
+        names = own() if own is not None else None
+        for place, document in read_documents(path, refuse):
+            name = next(names, None) if names is not None else document.id
+            if name != document.id:
+                raise RepconcError(f"{place}: the document is {document.id!r} and the vector of that row {name!r}.")
+            yield document
+
+    return read
+
+
+def _columns(path: Path) -> set[str]:
+    parquet = import_extra("pyarrow.parquet", extra="parquet")
+    return set(parquet.ParquetFile(path, memory_map=True).schema_arrow.names)
+
+
+def _rows(path: Path, columns: list[str]) -> Iterator[dict[str, object]]:
+    parquet = import_extra("pyarrow.parquet", extra="parquet")
+    with parquet.ParquetFile(path, memory_map=True) as file:
+        for batch in file.iter_batches(columns=columns):
+            yield from batch.to_pylist()
+
+
+def _printable(id: object, row: int, source: object) -> str:
+    if id is None or not is_id(str(id)):
+        raise RepconcError(f"The id in row {row} of {source} is missing, empty or not printable.")
+    return str(id)
 
 
 def _judgements(qrels: Path | str | Mapping[str, Mapping[str, int]]) -> Qrels:
-    judged = read_qrels(Path(qrels)) if isinstance(qrels, Path | str) else {q: dict(row) for q, row in qrels.items()}
+    if isinstance(qrels, Path | str):
+        judged = read_qrels(Path(qrels))
+    else:
+        judged = {str(query): {str(id): int(grade) for id, grade in row.items()} for query, row in qrels.items()}
     if not any(grade > 0 for row in judged.values() for grade in row.values()):
         raise RepconcError("The labels mark no document as relevant.")
     return judged

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
-from repconc.compression.given import QUERIES, Given, Sample
+from repconc.compression.given import Given, Sample
 from repconc.errors import RepconcError
 from repconc.maps import unit
 from repconc.models.inputs import CachedVectors
@@ -24,6 +24,8 @@ TAUGHT = 10
 SHARE, DEV, TEST = 0.1, 500, 1000
 """Of the queries, how many are held out: a tenth, or so many, for choosing the checkpoint and for the report each."""
 FEWEST = 30
+QUERIES = 100_000
+"""Queries that are used at most."""
 STAND_INS = 20_000
 NOISE = 0.5
 """How far a stand-in is off its document, in lengths of the document."""
@@ -56,21 +58,45 @@ def mode_of(given: Given, forced: Mode | None) -> Mode:
     return forced or reached
 
 
-def split_queries(given: Given, sample: Sample, mode: Mode, seed: int) -> Splits:
-    """Deal out the queries. Equal ones go to the same side, so that what is held out was never learned."""
+def choose_queries(given: Given, mode: Mode, seed: int) -> np.ndarray:
+    """The rows of the queries that are used: with labels, those that have some; of very many, a random part."""
+    if given.queries is None or mode == "documents":
+        return np.empty(0, np.int64)
+    usable = np.arange(len(given.queries))
+    if mode == "labels":
+        assert given.qrels is not None
+        if unknown := given.qrels.keys() - set(given.query_ids):
+            raise RepconcError(f"The labels speak of the query {sorted(unknown)[0]!r}, which has no vector.")
+        usable = np.array([row for row, id in enumerate(given.query_ids) if relevant_to(given, id)], np.int64)
+    return np.sort(np.random.default_rng(seed).permutation(usable)[:QUERIES])
+
+
+def relevant_to(given: Given, query: str) -> list[str]:
+    """What people marked as relevant."""
+    return [id for id, grade in (given.qrels or {}).get(query, {}).items() if grade > 0]
+
+
+def split_queries(given: Given, sample: Sample, mode: Mode, rows: np.ndarray, seed: int) -> Splits:
+    """Deal out the queries of some rows, or stand-ins.
+
+    Equal ones go to the same side, so that what is held out was never learned, and there each counts once.
+    """
     random = np.random.default_rng(seed)
-    asked = stand_ins(sample, STAND_INS, random) if mode == "documents" else _real_queries(given, sample, mode, random)
-    _, group = np.unique(asked.vectors, axis=0, return_inverse=True)
-    groups = int(group.max()) + 1
-    if groups < FEWEST:
+    asked = stand_ins(sample, STAND_INS, random) if mode == "documents" else _real_queries(given, sample, rows)
+    _, first, group = np.unique(asked.vectors, axis=0, return_index=True, return_inverse=True)
+    if len(first) < FEWEST:
+        what = "documents to stand in for queries" if mode == "documents" else "different queries that can be used"
         raise RepconcError(
-            f"There are {groups} different queries that can be used; at least {FEWEST} are needed, because some are "
-            "held out to be measured with."
+            f"There are {len(first)} {what}; at least {FEWEST} are needed, because some are held out to measure with."
         )
-    order = random.permutation(groups)[group]  # of each query: the place of its group
-    dev, test = (min(round(SHARE * groups), most) for most in (DEV, TEST))
-    cuts = [order >= dev + test, order < dev, (order >= dev) & (order < dev + test)]
-    return Splits(*(asked.at(np.flatnonzero(cut)) for cut in cuts))
+    order = random.permutation(len(first))  # of the groups
+    dev, test = (min(round(SHARE * len(first)), most) for most in (DEV, TEST))
+    learned = np.isin(group, order[dev + test :])
+    return Splits(
+        train=asked.at(np.flatnonzero(learned)),
+        dev=asked.at(np.sort(first[order[:dev]])),
+        test=asked.at(np.sort(first[order[dev : dev + test]])),
+    )
 
 
 def stand_ins(sample: Sample, count: int, random: np.random.Generator) -> Asked:
@@ -90,7 +116,7 @@ def make_examples(given: Given, sample: Sample, splits: Splits, mode: Mode, seed
     if mode == "labels":
         assert given.qrels is not None
         qrels: Qrels = {id: given.qrels[id] for id in splits.dev.ids}
-        known = [[number_of[id] for id, grade in given.qrels[query].items() if grade > 0] for query in splits.train.ids]
+        known = [[number_of[id] for id in relevant_to(given, query)] for query in splits.train.ids]
         relevant = [np.array(sorted(numbers), np.int64) for numbers in known]
         extra = stand_ins(sample, STAND_INS, np.random.default_rng([seed, 1]))
         sources = [np.array([number_of[id]]) for id in extra.ids]
@@ -129,21 +155,11 @@ def exact(queries: np.ndarray, documents: np.ndarray, count: int) -> np.ndarray:
     return top(torch.from_numpy(queries), FixedVectors(lambda: held), min(count, len(documents)))[1].numpy()
 
 
-def _real_queries(given: Given, sample: Sample, mode: Mode, random: np.random.Generator) -> Asked:
+def _real_queries(given: Given, sample: Sample, rows: np.ndarray) -> Asked:
     assert given.queries is not None
-    count = len(given.queries)
-    usable = np.arange(count)
-    if mode == "labels":
-        assert given.qrels is not None
-        unknown = given.qrels.keys() - set(given.query_ids)
-        if unknown:
-            raise RepconcError(f"The labels speak of the query {sorted(unknown)[0]!r}, which has no vector.")
-        good = {query for query, grades in given.qrels.items() if any(grade > 0 for grade in grades.values())}
-        usable = np.array([number for number, id in enumerate(given.query_ids) if id in good], np.int64)
-    chosen = np.sort(random.permutation(usable)[:QUERIES])
-    vectors = given.queries.rows(chosen)
+    vectors = given.queries.rows(rows)
     if sample.unit:
-        if zero := np.flatnonzero(~vectors.any(axis=1)).tolist():
-            raise RepconcError(f"Row {chosen[zero[0]]} of {given.queries.source} is all zeros; leave it out.")
+        if len(zero := np.flatnonzero(~vectors.any(axis=1))):
+            raise RepconcError(f"Row {rows[zero[0]]} of {given.queries.source} is all zeros; leave it out.")
         vectors = unit(vectors)
-    return Asked([given.query_ids[number] for number in chosen.tolist()], vectors)
+    return Asked([given.query_ids[row] for row in rows.tolist()], vectors)

@@ -11,6 +11,7 @@ Nothing is loaded as a whole, and nothing that lies in a file is ever run.
 
 import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,12 +70,17 @@ class Matrix:
         return np.concatenate(parts)
 
 
-def open_matrix(source: "Path | str | np.ndarray | Matrix", name: str | None = None) -> Matrix:
-    """A file or an array of vectors. name: of the array or the column, where a file holds several."""
+def open_matrix(
+    source: "Path | str | np.ndarray | Matrix", name: str | None = None, called: str = "the array"
+) -> Matrix:
+    """A file or an array of vectors.
+
+    name: of the array or the column, where a file holds several; called: what an array is called in a sentence.
+    """
     if isinstance(source, Matrix):
         return source
     if not isinstance(source, Path | str):
-        return _of_array(np.asarray(source), "the array")
+        return _of_array(np.asarray(source), called)
     path = Path(source)
     if path.is_dir():
         return _of_folder(Vectors(path))
@@ -124,7 +130,7 @@ def _of_npz(path: Path, name: str | None) -> Matrix:
             chosen = _chosen(path, names, name, "array")
             with archive.open(f"{chosen}.npy") as file:
                 shape, by_columns, dtype = _header(file)
-    except (zipfile.BadZipFile, ValueError, EOFError, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, NotImplementedError) as error:
         raise RepconcError(f"{path} is no archive of arrays: {first_line(error)}") from error
     source = f"{path} ({chosen})"
     _check(shape, dtype, source)
@@ -139,7 +145,7 @@ def _of_npz(path: Path, name: str | None) -> Matrix:
                 for start in range(0, shape[0], size):
                     content = file.read(min(size, shape[0] - start) * width)
                     yield np.frombuffer(content, dtype).reshape(-1, shape[1])
-            except (zipfile.BadZipFile, ValueError, EOFError) as error:
+            except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
                 raise RepconcError(f"{source} is cut or damaged: {first_line(error)}") from error
 
     return Matrix(source, (shape[0], shape[1]), read)
@@ -177,7 +183,7 @@ def _of_safetensors(path: Path, name: str | None) -> Matrix:
 def _of_parquet(path: Path, name: str | None) -> Matrix:
     arrow, parquet = import_extra("pyarrow", extra="parquet"), import_extra("pyarrow.parquet", extra="parquet")
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path, memory_map=True)
     except (arrow.ArrowException, OSError) as error:
         raise RepconcError(f"{path} is no parquet file: {first_line(error)}") from error
     schema = file.schema_arrow
@@ -190,13 +196,17 @@ def _of_parquet(path: Path, name: str | None) -> Matrix:
         raise RepconcError(f"{source} holds lists of {inner}, not of numbers.")
 
     def read(size: int) -> Iterator[np.ndarray]:
-        with parquet.ParquetFile(path) as opened:
+        done = 0
+        with parquet.ParquetFile(path, memory_map=True) as opened:  # else a whole column of a row group is in memory
             for batch in opened.iter_batches(size, columns=[chosen]):
                 column = batch.column(0)
                 lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-                if column.null_count or column.flatten().null_count or len(set(lengths.tolist())) > 1:
-                    raise RepconcError(f"{source} holds an empty vector, or vectors of different lengths.")
+                odd = np.flatnonzero(~(lengths == lengths[0]) | np.isnan(lengths))
+                if len(odd) or column.flatten().null_count:
+                    row = done + (int(odd[0]) if len(odd) else 0)
+                    raise RepconcError(f"Row {row} of {source} is missing, or not as long as the others, or has a gap.")
                 yield column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+                done += len(column)
 
     rows = file.metadata.num_rows
     first = next(read(1), np.empty((0, 0)))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from repconc.compression.compress import Result
-from repconc.compression.learning import nearest_of
+from repconc.compression.learning import nearest_of, relevant_to
 from repconc.compression.rivals import DEPTH, System, coded, exhaustive, rivals
 from repconc.evaluation.compare import Cell, compare
 from repconc.evaluation.significance import stars
@@ -56,7 +56,7 @@ def make_report(result: Result, seed: int = 0, say: Callable[[str], None] = lamb
     """Measure ours and its rivals over the sample, which is all documents where they are not very many."""
     sample, asked, learned = result.sample, result.splits.test, result.learned
     systems = [
-        *rivals(sample, asked, learned.coding.blocks, seed, say),
+        *rivals(sample, asked, learned.coding.blocks, learned.coding.codewords, seed, say),
         coded(OURS, sample, asked, learned.coding, learned.scoring),
         *_beside(result),
     ]
@@ -65,8 +65,12 @@ def make_report(result: Result, seed: int = 0, say: Callable[[str], None] = lamb
     runs: dict[str, Run] = {name: next(s.run for s in systems if s.name == name) for name in names}
     nearest = compare(runs, nearest_of(asked, sample), [NEAREST], seed=seed)
     labelled = {}
-    if result.mode == "labels" and result.given.qrels is not None:
-        labelled = compare(runs, {id: result.given.qrels[id] for id in asked.ids}, LABELLED, seed=seed)
+    qrels = result.given.qrels or {}
+    judged = {id: qrels[id] for id in asked.ids if relevant_to(result.given, id)}
+    if judged and result.mode != "documents":
+        labelled = compare(runs, judged, LABELLED, seed=seed)
+    if find_spec("matplotlib") is None:
+        say("The report has no plots: matplotlib is not installed (pip install 'repconc[bench]').")
     whole = 4 * sample.vectors.shape[1]
     rows = [
         Row(s.name, s.bytes, s.shared, whole / s.bytes, nearest[s.name][NEAREST], labelled.get(s.name, {}))
@@ -108,7 +112,7 @@ def _sentences(rows: list[Row], result: Result) -> Iterator[str]:
             count = len(result.splits.test.ids)
             yield f"Learning does not help here as far as {count} queries can tell: {figures}."
         elif own.mean < other.mean:
-            yield f"Learning hurts here: {figures}; use OPQ (--mode documents with a recipe of method opq)."
+            yield f'Learning hurts here: {figures}; a recipe with method = "opq" and dense = [] leaves it out.'
         else:
             share = (own.mean - other.mean) / (upper - other.mean) if upper > other.mean else 1.0
             yield f"Learning helps: {figures}, which closes {share:.0%} of OPQ's gap to the uncompressed vectors."
@@ -136,14 +140,17 @@ def as_table(report: Report) -> Table:
 
 
 def write_report(report: Report, result: Result, path: Path) -> None:
-    """path: .html for a page, .md for Markdown, .json for the figures."""
+    """path: .html for a page, .md for Markdown with pictures beside it, .json for the figures."""
     if path.suffix == ".json":
         content = json.dumps(asdict(report), indent=2)
     elif path.suffix == ".md":
-        content = (
-            "\n\n".join([f"# Compressed: {report.about}", *report.sentences, as_table(report).render("markdown")])
-            + "\n"
-        )
+        parts = [f"# Compressed: {report.about}", *report.sentences, as_table(report).render("markdown")]
+        for number, (name, drawn) in enumerate(_pictures(report, result)):
+            place = path.with_suffix(f".{number}.svg")
+            with atomic_write(place) as file:
+                file.write(drawn)
+            parts.append(f"![{name}]({place.name})")
+        content = "\n\n".join(parts) + "\n"
     else:
         content = _page(report, result)
     with atomic_write(path, "w") as file:

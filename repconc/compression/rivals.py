@@ -33,13 +33,15 @@ class System(NamedTuple):
     run: Run
 
 
-def rivals(sample: Sample, asked: Asked, bytes: int, seed: int, say: Callable[[str], None]) -> Iterator[System]:
+def rivals(
+    sample: Sample, asked: Asked, bytes: int, codewords: int, seed: int, say: Callable[[str], None]
+) -> Iterator[System]:
     """All of them; one whose package is missing is left out, and that is said."""
     D = sample.vectors.shape[1]
     yield System("uncompressed", 4 * D, 0, exhaustive(FlatIndex(sample.ids, [sample.vectors]), asked))
     for name, rotate in (("OPQ", True), ("PQ", False)):
         chosen = np.random.default_rng(seed).permutation(len(sample.ids))[:OPQ_SAMPLE]
-        codec = train_opq(sample.vectors[np.sort(chosen)], bytes, rotate=rotate, seed=seed)
+        codec = train_opq(sample.vectors[np.sort(chosen)], bytes, codewords, rotate=rotate, seed=seed)
         yield coded(name, sample, asked, codec, codec)
     if find_spec("faiss") is None:
         say("RaBitQ is left out: faiss is not installed (pip install 'repconc[faiss]').")

@@ -22,7 +22,7 @@ def writing(folder: Path, new: bool = False) -> Iterator[None]:
     """Hold the lock, and clean up before and after: what no manifest names was never finished, or is not needed."""
     fresh = new and not folder.exists()
     if new:
-        _refuse_foreign(folder)
+        refuse_foreign(folder)
         make_directory(folder)
     else:
         read_manifest(folder)
@@ -43,7 +43,7 @@ def writing(folder: Path, new: bool = False) -> Iterator[None]:
         raise RepconcError(f"Another process is writing to {folder}; wait for it, then try again.") from error
 
 
-def _refuse_foreign(folder: Path) -> None:
+def refuse_foreign(folder: Path) -> None:
     """A folder for a new index is new, empty, or holds what a build that was killed left there."""
     if folder.exists() and not folder.is_dir():
         raise RepconcError(f"{folder} is there already and no folder; choose another name.")

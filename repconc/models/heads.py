@@ -38,9 +38,7 @@ class Residual(nn.Module):
         return int(self.outer.out_features)
 
 
-def make_heads(
-    dimension: int, *, unit: bool, hidden: int = 0, document_map: bool = True, seed: int = 0, device: str | None = None
-) -> DualEncoder:
+def make_heads(dimension: int, *, unit: bool, hidden: int = 0, document_map: bool = True, seed: int = 0) -> DualEncoder:
     """A map on each side, the identity at first. unit: vectors have length 1 before and after it.
 
     Without a document map the documents' own stays the identity.
@@ -53,7 +51,7 @@ def make_heads(
             learns = side == "query" or document_map
             first = Residual(linear, dimension, hidden) if hidden and learns else linear
             sides[side] = [first.requires_grad_(learns), *rest]
-    text = SentenceTransformer(modules=[route(sides)], device=device, similarity_fn_name="dot")
+    text = SentenceTransformer(modules=[route(sides)], similarity_fn_name="dot")
     return DualEncoder(text)
 
 

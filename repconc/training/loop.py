@@ -59,6 +59,8 @@ class State:
     step: int = 0
     best: float = -1.0
     best_step: int = 0
+    stale: int = 0
+    """Measurements in a row that were no better."""
     seconds: float = 0.0
     history: list[Line] = field(default_factory=list)
 
@@ -85,7 +87,7 @@ def fit(
     started, saved = time.monotonic() - state.seconds, time.monotonic()
     if not state.history:
         best = _validate(task, state, best, ranks, observe, time.monotonic() - started)
-    while state.step < task.steps:
+    while state.step < task.steps and (settings.patience is None or state.stale < settings.patience):
         for group in optimizer.param_groups:
             group["lr"] = group["base"] * rate_at(state.step, task.steps, settings.warmup)
         optimizer.zero_grad()
@@ -107,6 +109,8 @@ def fit(
         if ranks.is_first and (time.monotonic() - saved >= save_every or state.step == task.steps):
             _save(checkpoint, task, optimizer, state, best)
             saved = time.monotonic()
+    if ranks.is_first and state.step < task.steps:  # it lost patience, and is not to begin again there
+        _save(checkpoint, task, optimizer, state, best)
     with torch.no_grad():
         for name, parameter in task.parameters.items():
             parameter.copy_(best[name])
@@ -129,8 +133,9 @@ def _validate(
     _note(state, observe, {**line, **measures, **balance})
     first = next(iter(measures.values()))
     if first <= state.best:
+        state.stale += 1
         return best
-    state.best, state.best_step = first, state.step
+    state.best, state.best_step, state.stale = first, state.step, 0
     return {name: parameter.detach().clone() for name, parameter in task.parameters.items()}
 
 

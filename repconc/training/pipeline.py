@@ -26,6 +26,8 @@ from repconc.training.recipe import Recipe
 from repconc.training.report import draw_report
 from repconc.training.trainer import Trainer
 
+OTHERWISE = "remove it, choose another name, or go on with it by --resume"
+
 
 class Plan(Settings):
     """What a run is, fixed before its first step: a folder that was begun with another plan is refused."""
@@ -67,7 +69,7 @@ def train(
     )
     folder = training_folder(output)
     with only_trainer(folder, ranks):
-        agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks)
+        agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks, OTHERWISE)
         where = Path(vectors or folder / "vectors")
         examples = make_examples(data, encoder, recipe, where, folder, ranks, observe)
         trainer = Trainer(model, examples, recipe, folder, ranks, observe)
@@ -169,8 +171,8 @@ def _plan(data: Labelled, recipe: Recipe, encoder: Encoder, vectors: Path | str 
     )
 
 
-def agree_on_plan(folder: Path, plan: Settings, ranks: Ranks) -> None:
-    """Begin with a plan, or go on with the same one."""
+def agree_on_plan(folder: Path, plan: Settings, ranks: Ranks, else_do: str) -> None:
+    """Begin with a plan, or go on with the same one. else_do: what to do about another."""
     path = folder / "plan.json"
     if ranks.is_first and not path.exists():
         write_model(path, plan)
@@ -178,7 +180,4 @@ def agree_on_plan(folder: Path, plan: Settings, ranks: Ranks) -> None:
     before = read_model(path, type(plan))
     differing = [name for name in type(plan).model_fields if getattr(before, name) != getattr(plan, name)]
     if differing:
-        raise RepconcError(
-            f"{folder} holds a run that was begun with another {' and '.join(differing)}: "
-            "remove it, choose another name, or go on with it by --resume."
-        )
+        raise RepconcError(f"{folder} holds a run that was begun with another {' and '.join(differing)}: {else_do}.")

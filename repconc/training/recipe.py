@@ -35,6 +35,8 @@ class Phase(Settings):
     """Longest gradient of all parameters together; longer ones are scaled down."""
     evaluations: int = Field(default=8, ge=1, le=1_000_000)
     """How often dev queries are measured; the best checkpoint stays."""
+    patience: int | None = Field(default=None, ge=1)
+    """So many measurements in a row that are no better end the phase; None: it goes to its end."""
 
 
 class DensePhase(Phase):

@@ -1,6 +1,7 @@
 """Vectors in, an index out: in every mode, after a kill, through maps, and with what cannot be done said first."""
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from repconc.indexes.ivf import Index
 from repconc.indexing import add_vectors
 from repconc.maps import VectorMap
 from repconc.models.heads import make_heads, to_map
-from repconc.training.recipe import DensePhase
+from repconc.training.recipe import DensePhase, make_recipe
 
 
 def opened(world, mode, **options):
@@ -40,7 +41,10 @@ def test_every_mode_gives_an_index_that_finds_documents(world, recipe, mode, tmp
     for name in ("page.html", "page.md", "page.json"):
         write_report(report, result, tmp_path / name)
     page = (tmp_path / "page.html").read_text()
-    assert "<img" in page and "http" not in page.replace("http://www.w3.org", "")
+    assert "<img" in page
+    assert "http" not in page
+    assert "page.0.svg" in (tmp_path / "page.md").read_text()
+    assert (tmp_path / "page.0.svg").exists()
     assert "OPQ" in as_table(report).render("text")
 
 
@@ -80,11 +84,15 @@ def test_the_coding_map_codes_documents_that_are_added_later(world, recipe, tmp_
     ids = [f"again {number}" for number in range(600)]
     changes = add_vectors(tmp_path / "index", paired(open_given(world.documents, ids=ids)))
     assert changes.added == 600
-    index = Index(tmp_path / "index")
-    for hits in index.search(world.queries[:10], 20, probes=index.manifest.lists):
-        scores = dict.fromkeys(hit.id.removeprefix("again ") for hit in hits)
-        pairs = {name: sorted({hit.score for hit in hits if hit.id.removeprefix("again ") == name}) for name in scores}
-        assert all(len(values) == 1 for values in pairs.values()), "the same vector has the same code"
+    codes = [
+        dict(
+            zip(segment.documents.ids_of(segment.numbers.all()), segment.codes_at(np.arange(600)).tolist(), strict=True)
+        )
+        for segment in Index(tmp_path / "index").segments
+    ]
+    assert {f"again {id}": code for id, code in codes[0].items()} == codes[1], "the same vector has the same code"
+    with pytest.raises(RepconcError, match="all zeros"):
+        add_vectors(tmp_path / "index", paired(open_given(np.zeros((1, 12), "f4"), ids=["nothing"])))
 
 
 def test_faiss_takes_maps_of_both_kinds_but_no_hidden_layer(world, recipe, tmp_path):
@@ -101,9 +109,9 @@ class KilledError(Exception):
     """In the place of a kill."""
 
 
-@pytest.mark.parametrize("after", [3, 9, 14])
-def test_a_run_that_was_stopped_goes_on_to_the_same_index(world, recipe, after, tmp_path):
-    whole = run(opened(world, "queries"), tmp_path / "whole", bytes=6, recipe=recipe)
+@pytest.mark.parametrize(("mode", "after"), [("queries", 3), ("labels", 9), ("queries", 14)])
+def test_a_run_that_was_stopped_goes_on_to_the_same_index(world, recipe, mode, after, tmp_path):
+    whole = run(opened(world, mode), tmp_path / "whole", bytes=6, recipe=recipe)
     count = itertools.count()
 
     def stop(line):
@@ -111,13 +119,37 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_index(world, recipe, after, 
             raise KilledError
 
     with pytest.raises(KilledError):
-        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, observe=stop)
+        run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe, observe=stop)
     assert not (tmp_path / "index").exists()
-    again = run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    if mode == "labels":
+        others = world._replace(qrels={str(n): {str(n + 1): 1} for n in range(120)})
+        with pytest.raises(RepconcError, match="begun with another labels_sha256: remove it, or choose"):
+            run(opened(others, mode), tmp_path / "index", bytes=6, recipe=recipe)
+    again = run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe)
     np.testing.assert_array_equal(again.learned.scoring.codebooks, whole.learned.scoring.codebooks)
     np.testing.assert_array_equal(again.learned.scoring.map.linear, whole.learned.scoring.map.linear)
-    with pytest.raises(RepconcError, match="is there already"):
-        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    with pytest.raises(RepconcError, match="holds an index already"):
+        run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe)
+
+
+@pytest.mark.parametrize("during", ["coding", "report"])
+def test_a_process_that_died_late_goes_on(world, recipe, during, tmp_path):
+    """Really killed: while documents are coded, or when the index is there and the report is not."""
+    child = os.fork()
+    if child == 0:
+
+        def die(*_):
+            os._exit(9)
+
+        hooks = {"show": lambda work: die if work == during else lambda done, total: None} if during == "coding" else {}
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, report=die, **hooks)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert (tmp_path / "index").exists()
+    reports = []
+    run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, report=reports.append)
+    assert len(Index(tmp_path / "index")) == 600
+    assert len(reports) == 1
+    assert not (tmp_path / "index.training").exists()
 
 
 def test_the_smallest_size_that_keeps_enough_is_found(world, recipe, tmp_path):
@@ -139,24 +171,40 @@ def test_the_smallest_size_that_keeps_enough_is_found(world, recipe, tmp_path):
         ({"ratio": 1}, "4 to 48 times"),
         ({"keep": 1.5}, "at most 1"),
         ({"mode": "labels"}, "queries is possible"),
+        ({"recipe": make_recipe({"method": "dense"})}, "makes no codes"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(world, recipe, options, sentence, tmp_path):
     with pytest.raises(RepconcError, match=sentence):
-        run(opened(world, "queries"), tmp_path / "index", recipe=recipe, **options)
+        run(opened(world, "queries"), tmp_path / "index", **{"recipe": recipe} | options)
     assert not list(tmp_path.iterdir())
 
 
 def test_fewer_documents_than_codewords_are_refused(world, tmp_path):
     with pytest.raises(RepconcError, match="200 documents for 256 codewords"):
         run(open_given(world.documents[:200]), tmp_path / "index", bytes=4)
+    assert not list(tmp_path.iterdir())
+
+
+def test_fewer_documents_go_with_fewer_codewords_also_in_the_report(world, recipe, tmp_path):
+    result = run(open_given(world.documents[:100]), tmp_path / "index", bytes=4, recipe=recipe)
+    assert make_report(result).documents == 100
+
+
+def test_a_phase_that_gets_no_better_ends_early(world, recipe, tmp_path):
+    stage = recipe.stage_two.model_copy(update={"encoder_rate": 10.0, "evaluations": 20, "patience": 2, "epochs": 5})
+    impatient, lines = recipe.model_copy(update={"stage_two": stage}), []
+    run(opened(world, "queries"), tmp_path / "i", bytes=6, recipe=impatient, observe=lines.append)
+    measured = [line for line in lines if line["phase"] == "stage-2" and "R@10" in line]
+    assert len(measured) < 20
+    assert measured[-1]["step"] < measured[-1]["steps"]
 
 
 def test_a_temporary_index_goes_with_its_object(world, recipe, monkeypatch):
     from repconc.compression import compress as module
 
     monkeypatch.setattr(module, "read_recipe", lambda name: recipe.model_dump())
-    index = repconc.compress(world.documents, world.queries, bytes=6)
+    index = repconc.compress(world.documents, world.queries, bytes=6, progress=False)
     folder = index.folder
     assert index.search(world.queries[:1], 3)[0] and folder.exists()
     del index

@@ -12,14 +12,13 @@ from repconc.compression.given import look_through, open_given, paired
 from repconc.errors import RepconcError
 
 
-def look(*arguments, cosine=None, **options):
-    return look_through(open_given(*arguments, **options), cosine, 0, lambda done, total: None)
+def look(*arguments, cosine=None, wanted=(), **options):
+    return look_through(open_given(*arguments, **options), set(wanted), cosine, 0, lambda done, total: None)
 
 
-def test_the_sample_holds_all_judged_documents_and_random_ones(world, monkeypatch):
+def test_the_sample_holds_all_that_is_wanted_and_random_ones(world, monkeypatch):
     monkeypatch.setattr(module, "SAMPLE", 50)
-    judged = {"0": {"599": 1, "3": 0}, "1": {"300": 1}}
-    sample = look(world.documents, queries=world.queries, qrels=judged)
+    sample = look(world.documents, wanted=["599", "3", "300"])
     assert {"599", "3", "300"} <= set(sample.ids)
     assert 50 <= len(sample.ids) <= 53
     np.testing.assert_array_equal(sample.vectors, world.documents[np.array(sample.ids, int)])
@@ -49,12 +48,12 @@ def test_a_run_knows_its_vectors_and_ids_again(world):
         ({"ids": ["a", "b"]}, "2 documents for 600 vectors"),
         ({"ids": [str(n) for n in range(601)]}, "more than 600 documents"),
         ({"ids": ["a\x00"] * 600}, "not printable"),
-        ({"qrels": {"0": {"0": 1}}}, "no queries"),
-        ({"query_ids": ["a"]}, "no query vectors"),
+        ({"qrels": {"0": {"0": 1}}}, "but no queries"),
+        ({"query_ids": ["a"]}, "but no queries"),
         ({"queries": np.ones((3, 5), "f4")}, "12 dimensions and the queries 5"),
         ({"queries": np.ones((3, 12), "f4"), "query_ids": ["a", "a", "b"]}, "2 different ids for 3"),
         ({"queries": np.ones((3, 12), "f4"), "qrels": {"0": {"0": 0}}}, "mark no document"),
-        ({"queries": np.ones((3, 12), "f4"), "qrels": {"0": {"nobody": 1}}}, "'nobody', which has no vector"),
+        ({"wanted": ["nobody"]}, "'nobody', which has no vector"),
     ],
 )
 def test_bad_input_is_named(world, change, sentence):
@@ -67,7 +66,29 @@ def test_a_vector_of_zeros_has_no_direction(world):
     changed[17] = 0
     with pytest.raises(RepconcError, match=r"Row 17 .* all zeros"):
         look(changed, cosine=True)
-    assert not look(changed).unit
+    assert not look(changed).unit, "by inner product it is as good as any"
+    scaled = changed / np.maximum(np.linalg.norm(changed, axis=1, keepdims=True), 1e-9)
+    with pytest.raises(RepconcError, match=r"Row 17 .* all zeros"):
+        look(scaled)  # all others have length 1
+
+
+def test_documents_and_vectors_must_name_the_same_rows(world, tmp_path):
+    rows = [{"_id": f"d{n}", "text": ""} for n in range(600)]
+    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    table = pa.table({"id": [row["_id"] for row in rows], "v": world.documents.tolist()})
+    pq.write_table(table, tmp_path / "v.parquet")
+    with pytest.raises(RepconcError, match="'d599' and the vector of that row 'd0'"):
+        look(tmp_path / "v.parquet", documents=tmp_path / "documents.jsonl")
+
+
+def test_ids_of_queries_come_from_their_file_and_numbers_may_be_numbers(world, tmp_path):
+    pq.write_table(pa.table({"id": [7, 5], "v": world.queries[:2].tolist()}), tmp_path / "q.parquet")
+    given = open_given(world.documents, queries=tmp_path / "q.parquet", qrels={7: {0: 1}})
+    assert given.query_ids == ["7", "5"]
+    assert given.qrels == {"7": {"0": 1}}
+    pq.write_table(pa.table({"id": ["a", None], "v": world.queries[:2].tolist()}), tmp_path / "q.parquet")
+    with pytest.raises(RepconcError, match=r"row 1 of .* is missing"):
+        open_given(world.documents, queries=tmp_path / "q.parquet")
 
 
 def test_texts_and_ids_come_from_json_lines_or_from_columns(world, tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from repconc.compression import learning
 from repconc.compression.given import look_through, open_given
-from repconc.compression.learning import exact, make_examples, mode_of, split_queries
+from repconc.compression.learning import choose_queries, exact, make_examples, mode_of, split_queries
 from repconc.errors import RepconcError
 
 
@@ -20,7 +20,11 @@ def opened(world, mode):
 
 
 def sampled(given):
-    return look_through(given, None, 0, lambda done, total: None)
+    return look_through(given, set(), None, 0, lambda done, total: None)
+
+
+def split(given, sample, mode, seed):
+    return split_queries(given, sample, mode, choose_queries(given, mode, seed), seed)
 
 
 @pytest.mark.parametrize("mode", ["documents", "queries", "labels"])
@@ -40,18 +44,18 @@ def test_what_is_held_out_was_never_learned_from(seed, copies):
     documents = random.normal(size=(100, 6)).astype("f4")
     queries = np.tile(documents[:40], (copies, 1))
     opened = open_given(documents, queries=queries)
-    splits = split_queries(opened, sampled(opened), "queries", seed)
+    splits = split(opened, sampled(opened), "queries", seed)
     parts = [{row.tobytes() for row in part.vectors} for part in splits]
     assert not parts[0] & (parts[1] | parts[2])
     assert not parts[1] & parts[2]
-    assert sum(len(part.ids) for part in splits) == len(queries)
     assert all(parts)
+    assert [len(part.ids) for part in splits] == [copies * 32, 4, 4], "what is held out counts once"
 
 
 def test_queries_that_are_all_the_same_cannot_be_held_out(world):
     given = open_given(world.documents, queries=np.tile(world.queries[:1], (100, 1)))
     with pytest.raises(RepconcError, match="1 different queries"):
-        split_queries(given, sampled(given), "queries", 0)
+        split(given, sampled(given), "queries", 0)
 
 
 def test_exact_search_is_exact(world):
@@ -63,7 +67,7 @@ def test_exact_search_is_exact(world):
 def test_without_labels_the_uncompressed_ranking_says_what_is_right(world, mode):
     given = opened(world, mode)
     sample = sampled(given)
-    splits = split_queries(given, sample, mode, 0)
+    splits = split(given, sample, mode, 0)
     examples = make_examples(given, sample, splits, mode, 0)
     assert not examples.judged
     for row, relevant in zip(splits.train.vectors, examples.relevant, strict=True):
@@ -75,7 +79,7 @@ def test_without_labels_the_uncompressed_ranking_says_what_is_right(world, mode)
 def test_labels_are_what_people_marked_and_documents_stand_in_beside(world):
     given = opened(world, "labels")
     sample = sampled(given)
-    splits = split_queries(given, sample, "labels", 0)
+    splits = split(given, sample, "labels", 0)
     examples = make_examples(given, sample, splits, "labels", 0)
     assert examples.judged
     assert [sample.ids[row[0]] for row in examples.relevant[: examples.labelled]] == splits.train.ids
@@ -86,4 +90,4 @@ def test_labels_are_what_people_marked_and_documents_stand_in_beside(world):
 def test_labels_of_unknown_queries_are_named(world):
     given = open_given(world.documents, queries=world.queries, qrels={"nobody": {"0": 1}})
     with pytest.raises(RepconcError, match="'nobody', which has no vector"):
-        split_queries(given, sampled(given), "labels", 0)
+        split(given, sampled(given), "labels", 0)

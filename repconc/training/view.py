@@ -3,10 +3,10 @@
 Where standard error is no terminal, a line for each measurement of the dev queries.
 """
 
+import sys
 from types import TracebackType
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -56,4 +56,4 @@ class TrainingView:
             done = line.get("step", 1), line.get("steps", 1)
             self._bars.update(self._tasks[phase], completed=done[0], total=done[1], values=text)
         elif line.keys() & MEASURES.keys() and not self._quiet:
-            typer.echo(f"{phase} {line['step']}/{line['steps']}  {text}", err=True)
+            print(f"{phase} {line['step']}/{line['steps']}  {text}", file=sys.stderr)
