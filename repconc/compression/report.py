@@ -184,28 +184,29 @@ def _page(report: Report, result: Result) -> str:
 def _pictures(report: Report, result: Result) -> Iterator[tuple[str, bytes]]:
     if find_spec("matplotlib") is None:
         return
-    yield "quality by bytes a document", _quality(report)
+    yield "quality of each system", _quality(report)
     if curves := _curves(result):
         yield "held-out measure while learning", curves
 
 
 def _quality(report: Report) -> bytes:
+    """A row for each system, the smallest at the bottom; a panel for each measure."""
     from matplotlib.figure import Figure
 
-    measured = {"recall of the uncompressed top 10": [row.nearest for row in report.rows]}
-    measured |= {name: [row.labelled[name] for row in report.rows] for name in report.rows[0].labelled}
-    figure = Figure(figsize=(5.2 * len(measured), 4.2), layout="constrained")
-    for axis, (name, cells) in zip(figure.subplots(1, len(measured), squeeze=False)[0], measured.items(), strict=True):
-        for row, cell in zip(report.rows, cells, strict=True):
+    rows = sorted(report.rows, key=lambda row: row.bytes)
+    measured = {"recall of the uncompressed top 10": [row.nearest for row in rows]}
+    measured |= {name: [row.labelled[name] for row in rows] for name in rows[0].labelled}
+    figure = Figure(figsize=(2.8 + 3 * len(measured), 0.8 + 0.35 * len(rows)), layout="constrained")
+    panels = figure.subplots(1, len(measured), squeeze=False, sharey=True)[0]
+    for axis, (name, cells) in zip(panels, measured.items(), strict=True):
+        for place, (row, cell) in enumerate(zip(rows, cells, strict=True)):
             own = row.name.startswith(OURS)
             style = {"fmt": "D" if own else "o", "color": "#d95f02" if own else "#555555", "capsize": 2}
             error = [[cell.mean - cell.interval[0]], [cell.interval[1] - cell.mean]]
-            axis.errorbar([row.bytes], [cell.mean], error, **style)
-            label, place = row.name.split(" (")[0], (row.bytes, cell.mean)
-            axis.annotate(label, place, xytext=(5, 4), textcoords="offset points", fontsize=7)
-        axis.set(xscale="log", xlabel="bytes a document", ylabel=name)
-        axis.margins(x=0.25)
+            axis.errorbar([cell.mean], [place], xerr=error, **style)
+        axis.set(xlabel=name)
         _tidy(axis)
+    panels[0].set_yticks(range(len(rows)), [f"{row.name.split(' (')[0]}, {row.bytes:,.0f} bytes" for row in rows])
     return _svg(figure)
 
 
