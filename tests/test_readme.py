@@ -32,6 +32,7 @@ def test_the_commands_exist():
     assert {verb for (verb,) in verbs} == {
         "data get",
         "train",
+        "compress",
         "index build",
         "search",
         "tune",
