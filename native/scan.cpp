@@ -67,6 +67,7 @@ struct Candidate {
     std::int64_t position;
     const std::uint8_t* code;
     std::uint16_t sum, stride;
+    float score = std::numeric_limits<float>::quiet_NaN();  // exact, once it was asked for
 };
 
 // The best of one query. From time to time the k best by rounded sums are scored exactly; whatever is then certain to score
@@ -74,7 +75,7 @@ struct Candidate {
 class Candidates {
   public:
     Candidates(const float* tables, std::size_t M, const RoundedTables& rounded, std::size_t k)
-        : tables_(tables), M_(M), rounded_(&rounded), k_(k), limit_(std::max<std::size_t>(4 * k, 256)) {}
+        : tables_(tables), M_(M), rounded_(&rounded), k_(k), limit_(std::max<std::size_t>(8 * k, 256)) {}
 
     std::uint16_t threshold() const { return threshold_; }
 
@@ -89,7 +90,7 @@ class Candidates {
     Found finish() {
         compact();
         Found found;
-        for (const Candidate& one : kept_) found.positions.push_back(one.position), found.scores.push_back(score(one));
+        for (Candidate& one : kept_) found.positions.push_back(one.position), found.scores.push_back(score(one));
         if (found.scores.size() <= k_) return found;
         std::vector<float> sorted = found.scores;
         std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k_ - 1), sorted.end(), std::greater<>());
@@ -103,10 +104,11 @@ class Candidates {
 
   private:
     // For m = 0 .. M - 1 in this order, as on every other path.
-    float score(const Candidate& one) const {
+    float score(Candidate& one) const {
+        if (!std::isnan(one.score)) return one.score;
         float total = 0.0f;
         for (std::size_t m = 0; m < M_; ++m) total += tables_[m * kEntries + one.code[m * one.stride]];
-        return total;
+        return one.score = total;
     }
 
     void compact() {
