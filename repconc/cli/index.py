@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repconc.cli.options import IndexFolder, IndexModel, Json, Quiet, input_lines, progress_bar, progress_bars, remark
+from repconc.cli.options import (
+    IndexFolder,
+    IndexModel,
+    Json,
+    Quiet,
+    VectorName,
+    input_lines,
+    progress_bar,
+    progress_bars,
+    remark,
+)
 from repconc.errors import RepconcError
 
 if TYPE_CHECKING:
+    from repconc.compression.given import Given
     from repconc.indexes.ivf import Index
     from repconc.indexes.writing import Changes
     from repconc.records import Document
@@ -67,6 +78,7 @@ def add(
     documents: Source = None,
     vectors: GivenVectors = None,
     ids: GivenIds = None,
+    name: VectorName = None,
     model: IndexModel = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -75,7 +87,7 @@ def add(
 
     Example: repconc index add index/ new.jsonl
     """
-    changes = _add(folder, documents, vectors, ids, model, quiet, replace=False)
+    changes = _add(folder, documents, _given(vectors, name, documents, ids), model, quiet, replace=False)
     _report(changes, as_json)
 
 
@@ -85,6 +97,7 @@ def update(
     documents: Source = None,
     vectors: GivenVectors = None,
     ids: GivenIds = None,
+    name: VectorName = None,
     model: IndexModel = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -93,7 +106,7 @@ def update(
 
     Example: repconc index update index/ changed.jsonl
     """
-    changes = _add(folder, documents, vectors, ids, model, quiet, replace=True)
+    changes = _add(folder, documents, _given(vectors, name, documents, ids), model, quiet, replace=True)
     _report(changes, as_json)
 
 
@@ -159,32 +172,35 @@ def info(folder: IndexFolder, as_json: Json = False) -> None:
     describe(Index(folder), as_json)
 
 
+def _given(vectors: Path | None, name: str | None, documents: str | None, ids: Path | None) -> "Given | None":
+    """Documents whose vectors are there; None where they are to be encoded."""
+    from repconc.compression.given import open_given
+
+    if vectors is None:
+        if documents is None or ids is not None or name is not None:
+            raise RepconcError("Give documents, or vectors by --vectors with documents or --ids.")
+        return None
+    given = open_given(vectors, name=name, documents=documents, ids=ids)
+    if not given.named:
+        raise RepconcError("Say what the documents are called: give their JSON lines, or --ids with one a line.")
+    return given
+
+
 def _add(
-    folder: Path,
-    source: str | None,
-    vectors: Path | None,
-    ids: Path | None,
-    model: str | None,
-    quiet: bool,
-    *,
-    replace: bool,
+    folder: Path, source: str | None, given: "Given | None", model: str | None, quiet: bool, *, replace: bool
 ) -> "Changes":
-    from repconc.compression.given import open_given, paired
+    from repconc.compression.given import paired
     from repconc.indexes.ivf import Index
     from repconc.indexing import add_documents, add_vectors
     from repconc.search import encoder_of
 
     index = Index(folder)
-    if vectors is not None:
-        given = open_given(vectors, documents=source, ids=ids)
-        if not given.named:
-            raise RepconcError("Say what the documents are called: give their JSON lines, or --ids with one a line.")
+    if given is not None:
         changes = add_vectors(folder, paired(given), replace=replace)
-    elif source is None or ids is not None:
-        raise RepconcError("Give documents, or vectors by --vectors with documents or --ids.")
     else:
+        assert source is not None
+        encoder = encoder_of(index, name=model)
         with progress_bar("coding", quiet) as progress:
-            encoder = encoder_of(index, name=model)
             changes = add_documents(folder, _documents(source), replace=replace, encoder=encoder, progress=progress)
     if (segments := len(Index(folder).segments)) > 8:
         remark(f"The index has {segments} segments; 'repconc index compact {folder}' makes it faster.", quiet)

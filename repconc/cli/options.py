@@ -29,6 +29,10 @@ Dataset = Annotated[
 ]
 IndexFolder = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `repconc index build` made.")]
 IndexModel = Annotated[str | None, typer.Option("--model", help="The index's model, where it has moved.")]
+VectorName = Annotated[
+    str | None,
+    typer.Option("--name", help="With --vectors: the array or column with them, where a file holds several."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]
 Split = Annotated[str, typer.Option("--split", help="Which queries and judgements.")]

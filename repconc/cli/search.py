@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repconc.cli.options import IndexFolder, IndexModel, Json, input_lines
+from repconc.cli.options import IndexFolder, IndexModel, Json, VectorName, input_lines
 from repconc.errors import RepconcError
 
 if TYPE_CHECKING:
+    from repconc.compression.matrices import Matrix
     from repconc.indexes.ivf import Index
     from repconc.records import Hit
 
@@ -31,6 +32,7 @@ def search(
     vectors: Annotated[
         Path | None, typer.Option(help="Query vectors instead of a question: .npy, .npz, .safetensors or .parquet.")
     ] = None,
+    name: VectorName = None,
     model: IndexModel = None,
     as_json: Json = False,
 ) -> None:
@@ -38,6 +40,7 @@ def search(
 
     Example: repconc search index/ "who wrote the opera about a barber?" -k 3
     """
+    from repconc.compression.matrices import open_matrix
     from repconc.indexes.ivf import Index
     from repconc.search import Searcher, encoder_of
 
@@ -45,7 +48,7 @@ def search(
     if vectors is not None:
         if question is not None:
             raise RepconcError("Give a question or query vectors, not both.")
-        _search_vectors(index, vectors, k, threads, probes, filter, as_json)
+        _search_vectors(index, open_matrix(vectors, name), k, threads, probes, filter, as_json)
         return
     searcher = Searcher(index, encoder_of(index, name=model))
     questions = [question] if question is not None else (line.strip() for line in input_lines() if line.strip())
@@ -56,12 +59,16 @@ def search(
 
 
 def _search_vectors(
-    index: "Index", path: Path, k: int, threads: int | None, probes: int | None, filter: str | None, as_json: bool
+    index: "Index",
+    queries: "Matrix",
+    k: int,
+    threads: int | None,
+    probes: int | None,
+    filter: str | None,
+    as_json: bool,
 ) -> None:
-    from repconc.compression.matrices import open_matrix
-
     number = 0
-    for block in open_matrix(path).blocks(QUESTIONS_AT_A_TIME):
+    for block in queries.blocks(QUESTIONS_AT_A_TIME):
         for hits in index.search(block, k, threads, probes=probes, filter=filter, documents=True):
             _print(f"row {number}", hits, as_json, alone=False)
             number += 1

@@ -45,6 +45,9 @@ def test_the_life_of_an_index_over_given_vectors(files, world):  # noqa: F811
     (files / "new.txt").write_text("".join(f"new {n}\n" for n in range(600)))
     assert as_json("index", "add", "index", "--vectors", "vectors.npy", "--ids", "new.txt")["added"] == 600
     assert as_json("index", "info", "index")["documents"] == 1200
+    assert "what the documents are called" in _error("index", "update", "index", "--vectors", "vectors.npy")
+    np.savez("two.npz", a=world.queries, b=world.queries[:2])
+    assert len(run("search", "index", "--vectors", "two.npz", "--name", "b", "--json").stdout.splitlines()) == 2
     assert "by vectors, not by text" in _error("search", "index", "a question")
     assert run("export", "faiss", "index", "-o", "index.faiss").exit_code == 0
 
