@@ -18,17 +18,16 @@ import numpy as np
 from benchmarks import results
 from benchmarks.baselines import vectors_of
 from repconc import Encoder, load_dataset
-from repconc.codec import Codec
-from repconc.compression.compress import scale_of
 from repconc.compression.given import look_through, open_given
+from repconc.compression.learner import codecs_of, scale_of
 from repconc.compression.learning import Asked, Mode, choose_queries, make_examples, split_queries
-from repconc.compression.rivals import System, coded, exhaustive, rivals
+from repconc.compression.rivals import System, coded, exhaustive, mapped, rivals
 from repconc.data.catalogue import folder_of, get
 from repconc.evaluation.measures import Evaluation, evaluate
 from repconc.evaluation.significance import bootstrap_interval, paired_t_test
 from repconc.files import cache_directory
 from repconc.indexes.flat import FlatIndex
-from repconc.models.heads import make_heads, to_map
+from repconc.models.heads import make_heads
 from repconc.training.recipe import Recipe, make_recipe, read_recipe
 from repconc.training.trainer import Trainer
 
@@ -96,8 +95,7 @@ class Bench:
         splits = split_queries(given, sample, mode, rows, self.seed)
         recipe, document_map = _recipe(mode, size, self.seed, ABLATIONS.get(change, {}))
         recipe = recipe.model_copy(update={"scale": recipe.scale or scale_of(sample, splits)})
-        D = sample.vectors.shape[1]
-        model = make_heads(D, unit=sample.unit, document_map=document_map, seed=self.seed)
+        model = make_heads(sample.vectors.shape[1], unit=sample.unit, document_map=document_map, seed=self.seed)
         with tempfile.TemporaryDirectory() as scratch:
             examples = make_examples(given, sample, splits, mode, self.seed)
             trainer = Trainer(model, examples, recipe, Path(scratch))
@@ -105,23 +103,11 @@ class Bench:
             seconds += trainer.warm_up()
             seconds += trainer.stage_one().seconds
             trainer.code()
-            coding = Codec(trainer.coding.codebooks, D, to_map(model, "document"))
-            first = coded(row, sample, self.test, coding, self._scoring(trainer))
-            self._keep(size, f"{row}, stage 1", first, seconds)
+            self._keep(size, f"{row}, stage 1", coded(row, sample, self.test, *codecs_of(trainer)), seconds)
             seconds += trainer.stage_two().seconds
-        scoring = self._scoring(trainer)
-        system = coded(row, sample, self.test, coding, scoring)
-        assert coding.map is not None
-        assert scoring.map is not None
-        mapped = FlatIndex(sample.ids, [coding.map(sample.vectors)])
-        asked = self.test._replace(vectors=scoring.map(self.test.vectors))
-        whole = System("", 4 * D, 0, exhaustive(mapped, asked))
-        self._keep(size, f"{row}, maps uncompressed", whole, None)
-        self._keep(size, row, system, seconds)
-
-    def _scoring(self, trainer: Trainer) -> Codec:
-        codec = trainer.quantizer.to_codec()
-        return Codec(codec.codebooks, codec.dimension, to_map(trainer.model, "query"))
+        codecs = codecs_of(trainer)
+        self._keep(size, f"{row}, maps uncompressed", mapped(row, sample, self.test, *codecs), None)
+        self._keep(size, row, coded(row, sample, self.test, *codecs), seconds)
 
     def asked(self, split: str) -> Asked:
         queries = self.dataset.queries(split)

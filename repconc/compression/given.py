@@ -103,14 +103,14 @@ def look_through(given: Given, wanted: set[str], cosine: bool | None, seed: int,
     chosen[np.random.default_rng(seed).permutation(count)[:SAMPLE]] = True
     kept = np.empty((min(count, SAMPLE + len(wanted)), given.matrix.dimension), np.float32)
     ids: list[str] = []
-    hashes = np.empty(count, np.uint64)
+    hashes = np.empty(count, np.int64)
     digest, start, of_length_one, zero = hashlib.sha256(), 0, True, None
     for group, block in paired(given):
         lengths = np.linalg.norm(block, axis=1)
         if zero is None and not lengths.all():
             zero = start + int(np.flatnonzero(lengths == 0)[0])
         of_length_one &= bool((abs(lengths[lengths > 0] - 1) < NEARLY_ONE).all())
-        hashes[start : start + len(block)] = [_hash(document.id) for document in group]
+        hashes[start : start + len(block)] = [hash(document.id) for document in group]
         keep = chosen[start : start + len(block)] | np.array([document.id in wanted for document in group])
         own = [document.id for document, taken in zip(group, keep.tolist(), strict=True) if taken]
         if len(ids) + len(own) <= len(kept):  # else an id is there twice, which is said below
@@ -230,10 +230,6 @@ def _judgements(qrels: Path | str | Mapping[str, Mapping[str, int]]) -> Qrels:
     return judged
 
 
-def _hash(id: str) -> int:
-    return int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest())
-
-
 def _refuse_twice(given: Given, hashes: np.ndarray) -> None:
     """Eight bytes an id are held, not the ids; where two agree, the ids themselves are compared."""
     values, counts = np.unique(hashes, return_counts=True)
@@ -242,7 +238,7 @@ def _refuse_twice(given: Given, hashes: np.ndarray) -> None:
         return
     seen = set()
     for document in given.documents():
-        if _hash(document.id) in suspects:
+        if hash(document.id) in suspects:
             if document.id in seen:
                 raise RepconcError(f"The id {document.id!r} is there twice; each document needs its own.")
             seen.add(document.id)

@@ -70,15 +70,11 @@ class Matrix:
         return np.concatenate(parts)
 
 
-def open_matrix(
-    source: "Path | str | np.ndarray | Matrix", name: str | None = None, called: str = "the array"
-) -> Matrix:
+def open_matrix(source: Path | str | np.ndarray, name: str | None = None, called: str = "the array") -> Matrix:
     """A file or an array of vectors.
 
     name: of the array or the column, where a file holds several; called: what an array is called in a sentence.
     """
-    if isinstance(source, Matrix):
-        return source
     if not isinstance(source, Path | str):
         return _of_array(np.asarray(source), called)
     path = Path(source)

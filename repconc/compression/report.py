@@ -5,51 +5,23 @@ The page stands alone: the plot is inside it, and it asks nothing of any other p
 
 import base64
 import html
-import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from repconc.compression.compress import Result
 from repconc.compression.learning import nearest_of, relevant_to
-from repconc.compression.rivals import DEPTH, System, coded, exhaustive, rivals
-from repconc.evaluation.compare import Cell, compare
-from repconc.evaluation.significance import stars
+from repconc.compression.pictures import NEAREST, OURS, Report, Row, pictures
+from repconc.compression.rivals import DEPTH, System, coded, mapped, rivals
+from repconc.evaluation.compare import cell_text, compare
 from repconc.evaluation.tables import Table
 from repconc.files import atomic_write
-from repconc.indexes.flat import FlatIndex
 from repconc.records import Run
 
-NEAREST = "R@10"
 LABELLED = ("MRR@10", "nDCG@10", "R@100")
-OURS, REFERENCE = "ours", "OPQ"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One system; the reference of all tests is OPQ."""
-
-    name: str
-    bytes: float
-    shared: int
-    ratio: float
-    nearest: Cell
-    """How many of the uncompressed top 10 are among its own."""
-    labelled: dict[str, Cell]
-
-
-@dataclass(frozen=True)
-class Report:
-    """All rows, and what they mean."""
-
-    about: str
-    rows: list[Row]
-    sentences: list[str]
-    queries: int
-    documents: int
+REFERENCE = "OPQ"
 
 
 def make_report(result: Result, seed: int = 0, say: Callable[[str], None] = lambda sentence: None) -> Report:
@@ -83,12 +55,7 @@ def make_report(result: Result, seed: int = 0, say: Callable[[str], None] = lamb
 def _beside(result: Result) -> Iterator[System]:
     """What our maps do alone, and what the index finds as it is searched by default."""
     sample, asked, learned = result.sample, result.splits.test, result.learned
-    if learned.coding.map and learned.scoring.map:
-        mapped = FlatIndex(sample.ids, [learned.coding.map(sample.vectors)])
-        asked_mapped = asked._replace(vectors=learned.scoring.map(asked.vectors))
-        yield System(
-            "uncompressed, our maps", 4 * mapped.dimension, learned.scoring.map.nbytes, exhaustive(mapped, asked_mapped)
-        )
+    yield mapped("uncompressed, our maps", sample, asked, learned.coding, learned.scoring)
     index, manifest = result.index, result.index.manifest
     if len(index) == len(sample.ids):
         run = dict(zip(asked.ids, index.search(asked.vectors, DEPTH), strict=True))
@@ -127,8 +94,8 @@ def as_table(report: Report) -> Table:
             f"{row.bytes:,.1f}".removesuffix(".0"),
             f"{row.ratio:.1f}x",
             f"{row.shared / 1e6:.2f} MB" if row.shared else "",
-            _text(row.nearest),
-            *(_text(row.labelled[measure]) for measure in measures),
+            cell_text(row.nearest, 3),
+            *(cell_text(row.labelled[measure], 3) for measure in measures),
         ]
         for row in report.rows
     ]
@@ -145,7 +112,7 @@ def write_report(report: Report, result: Result, path: Path) -> None:
         content = json.dumps(asdict(report), indent=2)
     elif path.suffix == ".md":
         parts = [f"# Compressed: {report.about}", *report.sentences, as_table(report).render("markdown")]
-        for number, (name, drawn) in enumerate(_pictures(report, result)):
+        for number, (name, drawn) in enumerate(pictures(report, result.learned.history)):
             place = path.with_suffix(f".{number}.svg")
             with atomic_write(place) as file:
                 file.write(drawn)
@@ -166,9 +133,9 @@ def _page(report: Report, result: Result) -> str:
         + "</tr>"
         for row in table.rows
     )
-    pictures = "".join(
+    drawn = "".join(
         f'<img alt="{name}" src="data:image/svg+xml;base64,{base64.b64encode(content).decode()}">'
-        for name, content in _pictures(report, result)
+        for name, content in pictures(report, result.learned.history)
     )
     sentences = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in report.sentences)
     return PAGE.format(
@@ -177,75 +144,8 @@ def _page(report: Report, result: Result) -> str:
         head=head,
         body=body,
         note=html.escape(table.note),
-        pictures=pictures,
+        pictures=drawn,
     )
-
-
-def _pictures(report: Report, result: Result) -> Iterator[tuple[str, bytes]]:
-    if find_spec("matplotlib") is None:
-        return
-    yield "quality of each system", _quality(report)
-    if curves := _curves(result):
-        yield "held-out measure while learning", curves
-
-
-def _quality(report: Report) -> bytes:
-    """A row for each system, the smallest at the bottom; a panel for each measure."""
-    from matplotlib.figure import Figure
-
-    rows = sorted(report.rows, key=lambda row: row.bytes)
-    measured = {"recall of the uncompressed top 10": [row.nearest for row in rows]}
-    measured |= {name: [row.labelled[name] for row in rows] for name in rows[0].labelled}
-    figure = Figure(figsize=(2.8 + 3 * len(measured), 0.8 + 0.35 * len(rows)), layout="constrained")
-    panels = figure.subplots(1, len(measured), squeeze=False, sharey=True)[0]
-    for axis, (name, cells) in zip(panels, measured.items(), strict=True):
-        for place, (row, cell) in enumerate(zip(rows, cells, strict=True)):
-            own = row.name.startswith(OURS)
-            style = {"fmt": "D" if own else "o", "color": "#d95f02" if own else "#555555", "capsize": 2}
-            error = [[cell.mean - cell.interval[0]], [cell.interval[1] - cell.mean]]
-            axis.errorbar([cell.mean], [place], xerr=error, **style)
-        axis.set(xlabel=name)
-        _tidy(axis)
-    panels[0].set_yticks(range(len(rows)), [f"{row.name.split(' (')[0]}, {row.bytes:,.0f} bytes" for row in rows])
-    return _svg(figure)
-
-
-def _curves(result: Result) -> bytes | None:
-    from matplotlib.figure import Figure
-
-    lines = [
-        line for line in result.learned.history if "step" in line and any(name in line for name in (NEAREST, "MRR@10"))
-    ]
-    if not lines:
-        return None
-    measure = next(name for name in (NEAREST, "MRR@10") if name in lines[0])
-    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
-    axis, start = figure.subplots(), 0
-    for phase in dict.fromkeys(line["phase"] for line in lines):
-        points = [(start + line["step"], line[measure]) for line in lines if line["phase"] == phase]
-        axis.plot(*zip(*points, strict=True), marker=".", label=phase)
-        start = points[-1][0]
-    axis.set(xlabel="step", ylabel=f"{measure}, held-out dev queries")
-    axis.legend(frameon=False)
-    _tidy(axis)
-    return _svg(figure)
-
-
-def _tidy(axis: Any) -> None:
-    axis.grid(alpha=0.3)
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def _svg(figure: Any) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format="svg", metadata={"Date": None})
-    return content.getvalue()
-
-
-def _text(cell: Cell) -> str:
-    low, high = cell.interval
-    mark = stars(cell.p_holm) if cell.p_holm is not None else ""
-    return f"{cell.mean:.3f}{mark} [{low:.3f}, {high:.3f}]"
 
 
 PAGE = """<!doctype html>

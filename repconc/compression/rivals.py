@@ -39,9 +39,9 @@ def rivals(
     """All of them; one whose package is missing is left out, and that is said."""
     D = sample.vectors.shape[1]
     yield System("uncompressed", 4 * D, 0, exhaustive(FlatIndex(sample.ids, [sample.vectors]), asked))
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(sample.ids))[:OPQ_SAMPLE])
     for name, rotate in (("OPQ", True), ("PQ", False)):
-        chosen = np.random.default_rng(seed).permutation(len(sample.ids))[:OPQ_SAMPLE]
-        codec = train_opq(sample.vectors[np.sort(chosen)], bytes, codewords, rotate=rotate, seed=seed)
+        codec = train_opq(sample.vectors[chosen], bytes, codewords, rotate=rotate, seed=seed)
         yield coded(name, sample, asked, codec, codec)
     if find_spec("faiss") is None:
         say("RaBitQ is left out: faiss is not installed (pip install 'repconc[faiss]').")
@@ -56,6 +56,15 @@ def coded(name: str, sample: Sample, asked: Asked, coding: Codec, scoring: Codec
     shared = scoring.codebooks.nbytes + (scoring.map.nbytes if scoring.map else 0)
     index = CodeIndex(sample.ids, coding.encode(sample.vectors), scoring)
     return System(name, coding.blocks, shared, exhaustive(index, asked))
+
+
+def mapped(name: str, sample: Sample, asked: Asked, coding: Codec, scoring: Codec) -> System:
+    """The same without codes: what the maps do alone."""
+    assert coding.map is not None
+    assert scoring.map is not None
+    index = FlatIndex(sample.ids, [coding.map(sample.vectors)])
+    run = exhaustive(index, asked._replace(vectors=scoring.map(asked.vectors)))
+    return System(name, 4 * index.dimension, scoring.map.nbytes, run)
 
 
 def exhaustive(index: CodeIndex | FlatIndex, asked: Asked) -> Run:

@@ -56,7 +56,7 @@ def _cell(
 def comparison_table(comparison: Comparison) -> Table:
     """One row per system; a figure, its 95 % interval, and the marks of its difference from the first row."""
     measures = list(next(iter(comparison.values())))
-    rows = [[name, *(_text(cells[measure]) for measure in measures)] for name, cells in comparison.items()]
+    rows = [[name, *(cell_text(cells[measure]) for measure in measures)] for name, cells in comparison.items()]
     note = (
         f"[95 % bootstrap interval]; */** differs from {next(iter(comparison))} at p < 0.05/0.01, "
         "two-tailed paired t-test, Holm-corrected."
@@ -64,7 +64,8 @@ def comparison_table(comparison: Comparison) -> Table:
     return Table(["system", *measures], rows, note)
 
 
-def _text(cell: Cell) -> str:
+def cell_text(cell: Cell, digits: int = 4) -> str:
+    """A figure, the mark of its difference from the reference, and its interval."""
     low, high = cell.interval
     mark = stars(cell.p_holm) if cell.p_holm is not None else ""
-    return f"{cell.mean:.4f}{mark} [{low:.3f}, {high:.3f}]"
+    return f"{cell.mean:.{digits}f}{mark} [{low:.3f}, {high:.3f}]"
