@@ -4,8 +4,8 @@
     python -m benchmarks.compression --ablation --modes labels --sizes 24
 
 Vectors are those of MiniLM-L6; queries and labels are the train split, of which a part is held out inside, as for a
-user; each row is measured once on the test queries, which nothing has seen. Settings are those of recipes/compress-*,
-chosen on dev queries. A line that is there already is not measured again.
+user; each row is measured once on the test queries, which nothing has seen. Settings are those of recipes/compress-*.
+A line that is there already is not measured again.
 """
 
 import argparse
