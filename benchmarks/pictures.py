@@ -5,6 +5,7 @@ python -m benchmarks.pictures    draws them into docs/figures/
 
 from pathlib import Path
 
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -67,6 +68,7 @@ def recall() -> Figure:
     lines = results.read("recall")
     figure = Figure(figsize=(8.4, 4.6), layout="constrained")
     axis = figure.add_subplot()
+    axis.set_prop_cycle(color=colormaps["Paired"].colors)
     for system in dict.fromkeys(line["system"] for line in lines):
         own = {line["step"]: line for line in lines if line["system"] == system}.values()
         ours = system.startswith("RepCONC")

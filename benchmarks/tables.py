@@ -9,6 +9,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks import results
+from benchmarks.compression_tables import ablation_table, modes_table
+from benchmarks.recall_table import recall_table
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
@@ -160,7 +162,14 @@ def table(name: str) -> str:
     kind, _, rest = name.partition(" ")
     if kind == "figures":
         return figures_table(rest).render("markdown")
-    made = {"baselines": baselines_table, "summary": summary_table, "scan": scan_table}.get(name)
+    made = {
+        "baselines": baselines_table,
+        "summary": summary_table,
+        "scan": scan_table,
+        "recall": recall_table,
+        "compression": modes_table,
+        "compression ablation": ablation_table,
+    }.get(name)
     return (made() if made else training_table(rest)).render("markdown")
 
 

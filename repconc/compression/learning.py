@@ -3,6 +3,9 @@
 documents    nothing else is there: documents, a little off, stand in for queries; the uncompressed ranking teaches
 queries      real queries; the uncompressed ranking teaches (Distill-VQ's idea; the paper leaves it to future work)
 labels       queries and who is relevant: the paper's objective
+
+Real queries are few beside documents, and soon learned by heart. So they are joined by stand-ins for other documents,
+which are made of them: what a query says beyond its document is moved to another document (`moved`).
 """
 
 from typing import Literal, NamedTuple
@@ -27,8 +30,8 @@ FEWEST = 30
 QUERIES = 100_000
 """Queries that are used at most."""
 STAND_INS = 20_000
-NOISE = 0.5
-"""How far a stand-in is off its document, in lengths of the document."""
+NEIGHBOURS = 16
+"""Documents that are near a document, one of which is mixed into its stand-in."""
 
 
 class Asked(NamedTuple):
@@ -100,13 +103,31 @@ def split_queries(given: Given, sample: Sample, mode: Mode, rows: np.ndarray, se
 
 
 def stand_ins(sample: Sample, count: int, random: np.random.Generator) -> Asked:
-    """Documents of the sample, moved a little: what a query for each of them might be."""
+    """Documents of the sample, each mixed with a near one: what a query for it might be, where no query is known."""
     places = random.permutation(len(sample.ids))[:count]
     documents = sample.vectors[places]
-    away = random.normal(size=documents.shape).astype(np.float32)
-    lengths = np.linalg.norm(documents, axis=1, keepdims=True)
-    moved = documents + NOISE * lengths * unit(away)
-    return Asked([sample.ids[place] for place in places.tolist()], unit(moved) if sample.unit else moved)
+    near = exact(documents, sample.vectors, NEIGHBOURS + 1)[:, 1:]  # itself comes first
+    other = near[np.arange(len(places)), random.integers(near.shape[1], size=len(places))]
+    mixed = documents + random.random((len(places), 1), np.float32) * sample.vectors[other]
+    return Asked([sample.ids[place] for place in places.tolist()], unit(mixed) if sample.unit else mixed)
+
+
+def moved(asked: np.ndarray, answers: np.ndarray, sample: Sample, count: int, random: np.random.Generator) -> Asked:
+    """Stand-ins for documents of the sample, made of real queries [Q, D] and documents that answer them [Q, D].
+
+    A query is its share along its answer and a rest across it, q = a d + r. For another document e it becomes
+    a e + r', where r' is what of r is across e, at its old length: as near to e as q is to d, and off in a way in which
+    real queries are off.
+    """
+    places = random.permutation(len(sample.ids))[:count]
+    pairs = random.integers(len(asked), size=len(places))
+    q, d, e = asked[pairs], unit(answers[pairs]), sample.vectors[places]
+    along = (q * d).sum(axis=1, keepdims=True)  # a |d|
+    rest = q - along * d
+    direction = unit(e)
+    across = rest - (rest * direction).sum(axis=1, keepdims=True) * direction
+    made = along * direction + unit(across) * np.linalg.norm(rest, axis=1, keepdims=True)
+    return Asked([sample.ids[place] for place in places.tolist()], made.astype(np.float32))
 
 
 def make_examples(given: Given, sample: Sample, splits: Splits, mode: Mode, seed: int) -> Examples:
@@ -116,14 +137,16 @@ def make_examples(given: Given, sample: Sample, splits: Splits, mode: Mode, seed
     if mode == "labels":
         assert given.qrels is not None
         qrels: Qrels = {id: given.qrels[id] for id in splits.dev.ids}
-        known = [[number_of[id] for id in relevant_to(given, query)] for query in splits.train.ids]
-        relevant = [np.array(sorted(numbers), np.int64) for numbers in known]
-        extra = stand_ins(sample, STAND_INS, np.random.default_rng([seed, 1]))
-        sources = [np.array([number_of[id]]) for id in extra.ids]
+        relevant = [np.array([number_of[id] for id in relevant_to(given, query)]) for query in splits.train.ids]
     else:
         qrels = nearest_of(splits.dev, sample)
-        relevant = [np.sort(row) for row in exact(splits.train.vectors, sample.vectors, TAUGHT)]
-        extra, sources = Asked([], np.empty((0, sample.vectors.shape[1]), np.float32)), []
+        relevant = list(exact(splits.train.vectors, sample.vectors, TAUGHT))
+    if mode == "documents":
+        extra = Asked([], np.empty((0, sample.vectors.shape[1]), np.float32))
+    else:
+        answers = sample.vectors[[row[0] for row in relevant]]
+        extra = moved(splits.train.vectors, answers, sample, STAND_INS, np.random.default_rng([seed, 1]))
+    sources = [np.array([number_of[id]]) for id in extra.ids]
     dev = Validation(
         query_ids=splits.dev.ids,
         queries=CachedVectors([splits.dev.vectors]),
@@ -136,7 +159,7 @@ def make_examples(given: Given, sample: Sample, splits: Splits, mode: Mode, seed
         document_ids=sample.ids,
         documents=CachedVectors([sample.vectors]),
         queries=CachedVectors([part for part in (splits.train.vectors, extra.vectors) if len(part)]),
-        relevant=relevant + sources,
+        relevant=[np.sort(row) for row in relevant] + sources,
         labelled=len(splits.train.ids),
         validation=dev,
         judged=mode == "labels",

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from repconc.compression import learning
 from repconc.compression.given import look_through, open_given
-from repconc.compression.learning import choose_queries, exact, make_examples, mode_of, split_queries
+from repconc.compression.learning import choose_queries, exact, make_examples, mode_of, moved, split_queries
 from repconc.errors import RepconcError
+from repconc.maps import unit
 
 
 def opened(world, mode):
@@ -70,7 +71,7 @@ def test_without_labels_the_uncompressed_ranking_says_what_is_right(world, mode)
     splits = split(given, sample, mode, 0)
     examples = make_examples(given, sample, splits, mode, 0)
     assert not examples.judged
-    for row, relevant in zip(splits.train.vectors, examples.relevant, strict=True):
+    for row, relevant in zip(splits.train.vectors, examples.relevant[: examples.labelled], strict=True):
         best = np.argsort(-(sample.vectors @ row))[: learning.TAUGHT]
         assert set(relevant.tolist()) == set(best.tolist())
     assert examples.validation.measure == "R@10"
@@ -91,3 +92,27 @@ def test_labels_of_unknown_queries_are_named(world):
     given = open_given(world.documents, queries=world.queries, qrels={"nobody": {"0": 1}})
     with pytest.raises(RepconcError, match="'nobody', which has no vector"):
         split(given, sampled(given), "labels", 0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), is_unit=st.booleans())
+def test_a_moved_query_is_as_near_to_its_document_as_the_real_one_to_its_own(seed, is_unit):
+    random = np.random.default_rng(seed)
+    documents, queries = (random.normal(size=(size, 12)).astype("f4") for size in (60, 1))
+    documents, queries = (unit(documents), unit(queries)) if is_unit else (documents, queries)
+    sample = sampled(open_given(documents))
+    stand_ins = moved(queries, documents[:1], sample, 40, random)
+    answers = documents[[int(id) for id in stand_ins.ids]]
+    assert np.linalg.norm(stand_ins.vectors, axis=1) == pytest.approx(np.linalg.norm(queries[0]), rel=1e-4)
+    cosine = (unit(stand_ins.vectors) * unit(answers)).sum(axis=1)
+    assert cosine == pytest.approx(float((unit(queries) * unit(documents[:1])).sum()), abs=1e-4)
+    assert len(set(stand_ins.ids)) == 40
+
+
+def test_a_stand_in_without_queries_lies_between_its_document_and_a_near_one(world):
+    sample = sampled(opened(world, "documents"))
+    made = learning.stand_ins(sample, 50, np.random.default_rng(0))
+    sources = sample.vectors[[sample.ids.index(id) for id in made.ids]]
+    cosine = (unit(made.vectors) * unit(sources)).sum(axis=1)
+    assert (cosine > 0.7).all(), "the document is the larger part"
+    assert (cosine < 0.999).mean() > 0.5
