@@ -34,8 +34,12 @@ from repconc.training.trainer import Trainer
 SUITE, ENCODER = "compression", "minilm"
 MEASURES = ("MRR@10", "nDCG@10", "R@100")
 CODEWORDS = 256
+STILL = {"encoder_rate": 1e-12}
+"""A rate at which maps stay what they are."""
 ABLATIONS: dict[str, dict[str, Any]] = {
     "without document map": {"document_map": False},
+    "without maps": {"document_map": False, "stage_one": STILL, "stage_two": STILL},
+    "without stand-ins": {"pieces": 0.0},
     "without constraint": {"stage_one": {"constraint": False}},
     "without distillation": {"stage_one": {"distillation": 0.0}, "stage_two": {"distillation": 0.0}},
     "distillation alone": {"stage_one": {"distillation": 1.0}, "stage_two": {"distillation": 1.0}},
@@ -73,6 +77,7 @@ class Bench:
         self.all = look_through(open_given(self.vectors), set(), None, seed, lambda done, total: None)
         self.key = {"dataset": name, "seed": seed}
         self._opqs: dict[int, Evaluation] = {}
+        self._warmed: dict[int, bytes] = {}
 
     def rivals(self, size: int) -> None:
         for system in rivals(self.all, self.test, size, CODEWORDS, self.seed, print):  # OPQ also where all are known
@@ -99,8 +104,7 @@ class Bench:
         with tempfile.TemporaryDirectory() as scratch:
             examples = make_examples(given, sample, splits, mode, self.seed)
             trainer = Trainer(model, examples, recipe, Path(scratch))
-            seconds = sum(trainer.dense(phase, f"dense-{n}").seconds for n, phase in enumerate(recipe.dense))
-            seconds += trainer.warm_up()
+            seconds = self._warm_up(trainer, size)
             seconds += trainer.stage_one().seconds
             trainer.code()
             self._keep(size, f"{row}, stage 1", coded(row, sample, self.test, *codecs_of(trainer)), seconds)
@@ -108,6 +112,15 @@ class Bench:
         codecs = codecs_of(trainer)
         self._keep(size, f"{row}, maps uncompressed", mapped(row, sample, self.test, *codecs), None)
         self._keep(size, row, coded(row, sample, self.test, *codecs), seconds)
+
+    def _warm_up(self, trainer: Trainer, size: int) -> float:
+        """The same for all modes, so it is done once; gives the seconds that it took."""
+        file = trainer.folder / "warmup.safetensors"
+        if size in self._warmed:
+            file.write_bytes(self._warmed[size])
+        seconds = trainer.warm_up()
+        self._warmed[size] = file.read_bytes()
+        return seconds
 
     def asked(self, split: str) -> Asked:
         queries = self.dataset.queries(split)
@@ -155,7 +168,8 @@ def _recipe(mode: str, size: int, seed: int, change: dict[str, Any]) -> tuple[Re
     values = read_recipe(f"compress-{mode}")
     for table in ("stage_one", "stage_two"):
         values[table] = values[table] | change.get(table, {})
-    values |= {"seed": seed, "quantizer": values.get("quantizer", {}) | {"bytes": size}}
+    values |= {"seed": seed, "quantizer": values.get("quantizer", {}) | {"bytes": size}, "dense": []}
+    values["pieces"] = change.get("pieces", values.get("pieces", 0.0))
     return make_recipe(values), change.get("document_map", True)
 
 
