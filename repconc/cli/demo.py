@@ -71,6 +71,11 @@ def demo(
         _print_answers(dataset, systems["RepCONC, inverted file"])
         remark(f"\nDone in {time.perf_counter() - start:.0f} s; models and index are in {output}/. Ask it:", quiet)
         remark(f'  repconc search {output}/index "Which opera did the composer of Carmen leave unfinished?"', quiet)
+        remark("Or start the server, and open its page at http://127.0.0.1:8080:", quiet)
+        remark(f"  repconc serve {output}/index", quiet)
+        remark("To see there what compression did, give it the uncompressed vectors too:", quiet)
+        remark(f"  repconc encode {output}/repconc {DATASET} -o {output}/vectors", quiet)
+        remark(f"  repconc serve {output}/index --vectors {output}/vectors", quiet)
 
 
 def _model(dataset: "RetrievalDataset", folder: Path, quiet: bool, **changes: Any) -> "RepconcModel":

@@ -8,7 +8,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from repconc import __version__
 from repconc.serving import schemas
 from repconc.serving.gate import Gate
 from repconc.serving.metrics import Metrics
@@ -43,7 +42,7 @@ def create_app(
     metrics = Metrics(indexes)
     app = FastAPI(
         title="RepCONC",
-        version=__version__,
+        version="1",
         description=DESCRIPTION,
         docs_url=None,  # those of the library load scripts from elsewhere
         redoc_url=None,
