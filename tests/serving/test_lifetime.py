@@ -1,5 +1,6 @@
 """New versions without a dropped request, a clean end, and no acknowledged write lost to a kill."""
 
+import http.client
 import random
 import shutil
 import signal
@@ -163,7 +164,7 @@ def drive_kills(folder: Path, index: Path, kills: int) -> int:
             while not over.is_set():
                 try:
                     writer.step(server)
-                except OSError:
+                except (OSError, http.client.HTTPException):
                     return
 
         threads = [threading.Thread(target=write, args=(writer,)) for writer in writers]
