@@ -95,7 +95,7 @@ class Traffic:
         remove(scratch, [id for id, text in self.state.items() if text is None and id in there])
         ours, replayed = Index(folder), Index(scratch)
         ours.verify()
-        different = sum(ours.get(id) != replayed.get(id) for id in self.state)
+        different: int = sum(ours.get(id) != replayed.get(id) for id in self.state)
         vectors = searcher.encoder.embed_queries(list(self._questions[:COMPARED]))
         found = [index.search(vectors, 100, probes=index.manifest.lists) for index in (ours, replayed)]
         different += sum(one != other for one, other in zip(*found, strict=True))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repconc.codec import from_bytes
+from repconc.codec import Codec, from_bytes
 from repconc.errors import RepconcError
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
@@ -54,6 +54,13 @@ class Part(NamedTuple):
 
 class Index:
     """An index as it was at the moment of opening; writers do not disturb it."""
+
+    coding: Codec
+    scoring: Codec
+    centroids: np.ndarray
+    lists: Lists
+    segments: list[SegmentReader]
+    _shared: list[CheckedFile]
 
     def __init__(self, folder: Path | str, like: "Index | None" = None) -> None:
         """like: an earlier state of it, or of its copy; files that are the same are not opened and verified again."""

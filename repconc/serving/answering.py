@@ -50,9 +50,7 @@ Encode = Callable[[Snapshot, Sequence[str]], np.ndarray]
 Tickets = Sequence[Ticket[Asked, Answer]]
 
 
-def answer_batch(
-    snapshot: Snapshot, tickets: Tickets, encode: Encode, threads: int | None
-) -> list[Answer | Exception]:
+def answer_batch(snapshot: Snapshot, tickets: Tickets, encode: Encode, threads: int | None) -> list[Answer | Exception]:
     """An answer or an error for each ticket; what is wrong with one question does not touch the others."""
     watch = Stopwatch()
     texts = [text for ticket in tickets for text in ticket.item.texts or ()]
@@ -72,9 +70,7 @@ def answer_batch(
     return [answers[ticket] for ticket in tickets]
 
 
-def _vectors_of(
-    snapshot: Snapshot, asked: Asked, encoded: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _vectors_of(snapshot: Snapshot, asked: Asked, encoded: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """The vectors of a question, and what is left of those that were encoded."""
     if asked.texts is None:
         try:

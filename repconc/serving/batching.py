@@ -1,7 +1,7 @@
 """Work that waits together is done together: micro-batches in a thread, with a bound on the wait and on the queue.
 
-A piece of work that comes to an idle server starts at once. What comes while a batch is at work forms the next one; once
-pieces come together, the next batch is gathered for a moment longer, so that a busy server works in larger batches.
+A piece of work that comes to an idle server starts at once. What comes while a batch is at work forms the next one;
+once pieces come together, the next batch is gathered for a moment longer, so that a busy server works in larger ones.
 """
 
 import asyncio

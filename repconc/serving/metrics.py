@@ -60,8 +60,8 @@ class Metrics:
             "repconc_index_segments": ("Its segments.", lambda: served.snapshot.described.segments),
             "repconc_index_version": ("Its version.", lambda: served.snapshot.described.version),
         }
-        for title, (help, read) in gauges.items():
+        for title, (about, read) in gauges.items():
             known = getattr(self, title, None)
-            gauge = known or self._library.Gauge(title, help, ["index"], registry=self._registry)
+            gauge = known or self._library.Gauge(title, about, ["index"], registry=self._registry)
             setattr(self, title, gauge)
             gauge.labels(name).set_function(read)

@@ -5,7 +5,7 @@ import json
 RETRY_SECONDS = 1
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 (it is no error of ours)
     """A request that is not answered."""
 
     def __init__(self, status: int, code: str, message: str, *, close: bool = False) -> None:

@@ -22,7 +22,7 @@ IndexName = Annotated[
     str | None, Query(max_length=schemas.LONGEST_ID, description="Which index; the first where none is named.")
 ]
 DocumentId = Annotated[str, Path(min_length=1, max_length=schemas.LONGEST_ID)]
-NEEDS_TOKEN = {"security": [{"token": []}]}
+NEEDS_TOKEN: dict[str, Any] = {"security": [{"token": []}]}
 
 
 def json_response(content: Any) -> Response:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -84,7 +83,9 @@ class Served:
     def _encode(self, snapshot: Snapshot, texts: Sequence[str], side: "Side") -> np.ndarray:
         return self._encoding.submit(_embed, snapshot, texts, side).result()
 
-    def _write(self, tickets: Sequence[Ticket[Change, tuple[Changes, int]]]) -> Sequence[tuple[Changes, int] | Exception]:
+    def _write(
+        self, tickets: Sequence[Ticket[Change, tuple[Changes, int]]]
+    ) -> Sequence[tuple[Changes, int] | Exception]:
         """Together; where that is refused, one by one, so that only the culprit hears of it."""
         changes = [ticket.item for ticket in tickets]
         try:
@@ -96,7 +97,9 @@ class Served:
             return [refusal] * len(tickets)
         except RepconcError as error:
             if len(tickets) == 1:
-                return [Refusal(422, "invalid_document", first_line(error).replace(str(self.source.folder), "the index"))]
+                return [
+                    Refusal(422, "invalid_document", first_line(error).replace(str(self.source.folder), "the index"))
+                ]
             return [answer for ticket in tickets for answer in self._write([ticket])]
         return [(outcome, self.snapshot.index.manifest.version) for outcome in outcomes]
 
@@ -142,7 +145,7 @@ class Served:
     def _stamp(self) -> tuple[int, int, int] | None:
         """Another one after every commit, which renames a new file into place."""
         try:
-            found = os.stat(self.source.folder / MANIFEST)
+            found = (self.source.folder / MANIFEST).stat()
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size

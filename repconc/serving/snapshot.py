@@ -1,7 +1,8 @@
 """An index at one moment, with what is needed to ask it. A request keeps the one that it began with."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from repconc.errors import RepconcError
 from repconc.indexes.flat import FlatIndex
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from repconc.models.encoder import Encoder
 
 
-class Snapshot(NamedTuple):
+@dataclass(frozen=True)
+class Snapshot:
     """What a search reads."""
 
     index: Index
@@ -42,7 +44,7 @@ def _open_exact(folder: Path, index: Index) -> FlatIndex:
     reference = index.manifest.model
     if reference is None or vectors.plan.fingerprint != reference.fingerprint:
         raise RepconcError(
-            f"The vectors in {folder} were not made by the model of {index.folder}; 'repconc encode' with it makes them."
+            f"The vectors in {folder} were not made by the model of {index.folder}; encode with that model."
         )
     vectors.verify()
     return FlatIndex(vectors.ids, list(vectors.blocks()))

@@ -23,18 +23,29 @@ class Browser:
     def __init__(self, address: str, width: int, height: int, dark: bool) -> None:
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
         flags += [f"--window-size={width},{height}", "--force-dark-mode"][: 2 if dark else 1]
-        options = {"goog:chromeOptions": {"binary": shutil.which("chromium"), "args": flags}, "goog:loggingPrefs": {"browser": "ALL"}}
+        options = {
+            "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": flags},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }
         self._address = address
         created = self._send("POST", "/session", {"capabilities": {"alwaysMatch": options}})
         self._address = f"{address}/session/{created['sessionId']}"
-        self._send("POST", "/goog/cdp/execute", {
-            "cmd": "Emulation.setDeviceMetricsOverride",
-            "params": {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
-        })
-        self._send("POST", "/goog/cdp/execute", {
-            "cmd": "Emulation.setEmulatedMedia",
-            "params": {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
-        })
+        self._send(
+            "POST",
+            "/goog/cdp/execute",
+            {
+                "cmd": "Emulation.setDeviceMetricsOverride",
+                "params": {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
+            },
+        )
+        self._send(
+            "POST",
+            "/goog/cdp/execute",
+            {
+                "cmd": "Emulation.setEmulatedMedia",
+                "params": {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
+            },
+        )
 
     def open(self, url: str) -> None:
         self._send("POST", "/url", {"url": url})
@@ -83,7 +94,9 @@ class Browser:
 
     def problems(self) -> list[str]:
         """What the browser complained of: scripts, policies, files that are not there."""
-        return [one["message"] for one in self._send("POST", "/se/log", {"type": "browser"}) if one["level"] == "SEVERE"]
+        return [
+            one["message"] for one in self._send("POST", "/se/log", {"type": "browser"}) if one["level"] == "SEVERE"
+        ]
 
     def quit(self) -> None:
         self._send("DELETE", "")
@@ -94,7 +107,9 @@ class Browser:
 
     def _send(self, method: str, path: str, content: dict | None = None):
         body = None if content is None else json.dumps(content).encode()
-        request = urllib.request.Request(self._address + path, body, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            self._address + path, body, {"Content-Type": "application/json"}, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=120) as response:
                 return json.load(response)["value"]

@@ -27,7 +27,8 @@ def vector_index(folder: Path, numbers=range(300)) -> Path:
 
 def text_documents() -> list[Document]:
     return [
-        Document(f"d{n}", text(n), f"Title {n}", {"year": 2000 + n % 20, "lang": LANGUAGES[n % 3]}) for n in range(TEXTS)
+        Document(f"d{n}", text(n), f"Title {n}", {"year": 2000 + n % 20, "lang": LANGUAGES[n % 3]})
+        for n in range(TEXTS)
     ]
 
 

@@ -34,7 +34,9 @@ def test_it_writes(vector_server):
         document = Document("client / 1", "some text", "Title", {"year": 1999})
         assert client.add([document], np.array([vector_of(1)])).added == 1
         assert client.get("client / 1") == document
-        assert client.search(np.array([vector_of(1)]), 1, filter="year = 1999", documents=True)[0][0].document == document
+        assert (
+            client.search(np.array([vector_of(1)]), 1, filter="year = 1999", documents=True)[0][0].document == document
+        )
         assert client.remove("client / 1").removed == 1
         assert client.get("client / 1") is None
         with pytest.raises(ServiceError, match="no document with this id") as refused:
@@ -59,7 +61,9 @@ def test_what_is_refused(vector_server):
 
 
 def test_it_comes_again_when_the_server_is_busy():
-    busy = b'HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 44\r\n\r\n{"error": {"code": "busy", "message": "Busy."}}'
+    busy = (
+        b'HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 44\r\n\r\n{"error": {"code": "busy", "message": "Busy."}}'
+    )
     busy = busy.replace(b"44", str(len(busy.partition(b"\r\n\r\n")[2])).encode())
     good = b'HTTP/1.1 200 X\r\nContent-Length: 20\r\n\r\n{"indexes": ["one"]}'
     with socket.create_server(("127.0.0.1", 0)) as listener:

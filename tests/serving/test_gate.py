@@ -52,11 +52,20 @@ def test_protected_every_route_but_health_needs_it(tmp_path):
         assert server.ask("/").headers["www-authenticate"].startswith("Basic"), "so that a browser asks for it"
         password = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
         assert server.ask("/", Authorization=f"Basic {password}").status == 200
-        for header in ("Basic !!", "Basic", "Bearer", "bearer  ", "x" * 5000, "Basic " + base64.b64encode(b"x").decode()):
+        for header in (
+            "Basic !!",
+            "Basic",
+            "Bearer",
+            "bearer  ",
+            "x" * 5000,
+            "Basic " + base64.b64encode(b"x").decode(),
+        ):
             assert server.ask("/", Authorization=header).status == 401
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]", "localhost.x"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]", "localhost.x"]
+)
 def test_other_names_are_not_answered(vector_server, host):
     reply = vector_server.ask("/v1/index", Host=host)
     assert reply.status in (400, 421)
@@ -124,7 +133,11 @@ def test_metrics(vector_server):
 
 
 def test_unknown_routes_and_methods(vector_server):
-    for path, method, status in (("/v1/nothing", "GET", 404), ("/v1/search", "PUT", 405), ("/site/../app.py", "GET", 404)):
+    for path, method, status in (
+        ("/v1/nothing", "GET", 404),
+        ("/v1/search", "PUT", 405),
+        ("/site/../app.py", "GET", 404),
+    ):
         reply = vector_server.ask(path, method=method)
         assert reply.status == status and reply.json["error"]["message"].endswith(".")
 

@@ -96,12 +96,15 @@ def test_a_clean_end_finishes_what_it_has(tmp_path):
         host, port = server.address.removeprefix("http://").split(":")
         body = b'{"documents": [{"id": "last", "text": "x", "vector": %s}]}' % str(vector_of(1)).encode()
         head = f"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-        with socket.create_connection((host, int(port)), 20) as half, socket.create_connection((host, int(port))) as idle:
+        with (
+            socket.create_connection((host, int(port)), 20) as half,
+            socket.create_connection((host, int(port))) as idle,
+        ):
             half.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode())
             time.sleep(0.3)
             server.process.send_signal(signal.SIGTERM)
             time.sleep(0.5)
-            with pytest.raises(OSError):
+            with pytest.raises(ConnectionRefusedError):
                 socket.create_connection((host, int(port)), 2)
             assert idle.recv(10) == b"", "who asks nothing is let go"
             half.sendall(body)
@@ -123,7 +126,9 @@ class Writer:
 
     def step(self, server: Running) -> None:
         id = f"{self._prefix}{self._chance.randrange(12)}"
-        version = None if self.state.get(id) is not None and self._chance.random() < 0.3 else self._chance.randrange(10**6)
+        version = (
+            None if self.state.get(id) is not None and self._chance.random() < 0.3 else self._chance.randrange(10**6)
+        )
         self.open = id, version
         if version is None:
             reply = server.ask(f"/v1/documents/{id}", method="DELETE", token=TOKEN)

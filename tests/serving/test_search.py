@@ -54,7 +54,9 @@ def test_by_vectors(vector_server):
     vectors = np.array([vector_of(number) for number in range(5)], np.float32)
     reply = vector_server.ask("/v1/search", {"vectors": vectors.tolist(), "k": 4})
     assert hits_of(reply) == expected(index.search(vectors, 4))
-    assert hits_of(vector_server.ask("/v1/search", {"vector": vectors[2].tolist()})) == expected(index.search(vectors[2]))
+    assert hits_of(vector_server.ask("/v1/search", {"vector": vectors[2].tolist()})) == expected(
+        index.search(vectors[2])
+    )
 
 
 def test_the_uncompressed_ranking(text_server, text_folder):
@@ -141,6 +143,8 @@ def test_embeddings(text_server, searcher):
     coded = text_server.ask("/v1/embeddings", {"input": texts[0], "encoding_format": "base64"}).json["data"][0]
     assert np.array_equal(np.frombuffer(base64.b64decode(coded["embedding"]), "<f4"), expected_vectors[0])
     documents = text_server.ask("/v1/embeddings", {"input": texts, "input_type": "document", "dimensions": 16}).json
-    assert np.allclose([row["embedding"] for row in documents["data"]], searcher.encoder.embed_documents(texts), atol=1e-6)
+    assert np.allclose(
+        [row["embedding"] for row in documents["data"]], searcher.encoder.embed_documents(texts), atol=1e-6
+    )
     assert text_server.ask("/v1/embeddings", {"input": texts, "dimensions": 8}).status == 422
     assert text_server.ask("/v1/embeddings", {"input": texts, "model": "gpt"}).code == "unknown_index"
