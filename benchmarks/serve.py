@@ -1,7 +1,7 @@
 """Suite `serve`: the service under load, on loopback, over the index of the demo.
 
 64 connections for a minute, searches mixed with upserts and removals: the peak, half of it and twice of it at a fixed
-rate; then kills in between. Afterwards the index must equal a replay of the acknowledged writes. Throughput is measured as
+rate; then kills in between. Afterwards the index must equal a replay of the acknowledged writes. Throughput comes as
 ratios in one run: against `Searcher` in this process, and against a route that returns a fixed body of the same size.
 """
 

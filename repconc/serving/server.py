@@ -1,7 +1,9 @@
 """Run the application: listen, say where, and end cleanly."""
 
 import logging
+import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
@@ -70,8 +72,14 @@ def run(gate: Gate, listener: socket.socket, limits: Limits) -> None:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(limits.seconds) + 1,
     )
+    signal.signal(signal.SIGTERM, _end)  # uvicorn hands it on to us when everything is finished
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     Server(config, gate).run(sockets=[listener])
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """To be told to end is no failure."""
+    sys.exit(0)
 
 
 def address_of(listener: socket.socket) -> str:

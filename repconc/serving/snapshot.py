@@ -1,7 +1,7 @@
 """An index at one moment, with what is needed to ask it. A request keeps the one that it began with."""
 
-from pathlib import Path
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repconc.errors import RepconcError
