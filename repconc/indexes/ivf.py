@@ -5,7 +5,6 @@ look-up table -> exact top k -> ids and documents. Results come in the one order
 """
 
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from repconc.indexes.filters import Filter, fields_of, parse_filter
 from repconc.indexes.lists import Lists
 from repconc.indexes.manifest import Segment, read_manifest
 from repconc.indexes.queries import in_groups, read_queries, whole_number
+from repconc.indexes.ranking import Part, rank
 from repconc.indexes.segment import SegmentReader
 from repconc.indexes.stopwatch import Stopwatch
 from repconc.records import Document, Hit, Hits
@@ -42,14 +42,6 @@ class Ask(NamedTuple):
     threads: int
     documents: bool
     stopwatch: Stopwatch
-
-
-class Part(NamedTuple):
-    """What was found in a segment."""
-
-    segment: SegmentReader
-    positions: np.ndarray
-    scores: np.ndarray
 
 
 class Index:
@@ -205,7 +197,7 @@ class Index:
                         found[query].append(Part(segment, positions, scores))
             waiting = np.array([n for n in waiting.tolist() if sum(len(part.scores) for part in found[n]) < ask.k], int)
             ask.stopwatch.lap("scan")
-        ranked = [_best(parts, ask.k) for parts in found]
+        ranked = rank(found, ask.k)
         ask.stopwatch.lap("scan")
         if not ask.documents:
             return [[Hit(id, score) for score, id, _, _ in best] for best in ranked]
@@ -223,18 +215,3 @@ class Index:
             known = ", ".join(sorted(self.fields)) or "none"
             raise RepconcError(f"No document has the field {sorted(unknown)[0]!r}; the fields are: {known}.")
         return tree
-
-
-def _best(parts: list[Part], k: int) -> list[tuple[float, str, int, int]]:
-    """The best k of what was found in all segments and rounds: score, id, part and number."""
-    found = sum(len(part.scores) for part in parts)
-    least = -np.inf
-    if len(parts) > 1 and found > k:  # a single part holds the k best and what ties with the last of them
-        least = np.partition(np.concatenate([part.scores for part in parts]), -k)[-k]
-    rows: list[tuple[float, str, int, int]] = []
-    for owner, (segment, positions, scores) in enumerate(parts):
-        kept = slice(None) if least == -np.inf else scores >= least
-        numbers = segment.numbers.take(positions[kept])
-        rows += zip(scores[kept].tolist(), segment.documents.ids_of(numbers), repeat(owner), numbers.tolist())
-    rows.sort(reverse=True)  # by score, then by id: the one order of records.py
-    return rows[:k]
