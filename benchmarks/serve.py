@@ -174,15 +174,20 @@ def _load(bench: Bench, server: Server) -> Iterator[Figure]:
     yield Figure("half the peak: p99", 1e3 * p99, "ms")
     yield Figure("half the peak: p99 over a single request", p99 / alone, "x", goal=bench.goal("<= 20"))
     yield Figure("half the peak: memory after over before", server.memory() / before, "x", goal=bench.goal("<= 1.1"))
-    twice: Report = measure(
-        server, lambda pool: open_loop(pool, traffic.mixed, MOST_CONNECTIONS, 2 * peak.rate, bench.seconds)
-    )
-    yield Figure("twice the peak: 429", twice.share(429), "share")
-    yield Figure("twice the peak: neither 200 nor 429", twice.others, "requests", goal=bench.goal("<= 0"))
-    yield Figure("twice the peak: served, of the peak", twice.rate / peak.rate, "x", goal=bench.goal(">= 0.8"))
+    for connections in (CONNECTIONS, MOST_CONNECTIONS):
+        yield from _overload(bench, server, traffic, connections, peak.rate)
     wrong = traffic.differences(bench.folder, bench.original, bench.folder.with_name("replay"), bench.searcher)
     yield Figure("acknowledged writes", traffic.acknowledged, "writes")
     yield Figure("differences from a replay of them", wrong, "documents and answers", goal=bench.goal("<= 0"))
+
+
+def _overload(bench: Bench, server: Server, traffic: Traffic, connections: int, peak: float) -> Iterator[Figure]:
+    """Twice as much as can be served. With few connections requests wait on the way; with many they are refused."""
+    twice: Report = measure(server, lambda pool: open_loop(pool, traffic.mixed, connections, 2 * peak, bench.seconds))
+    name = f"twice the peak, {connections} connections"
+    yield Figure(f"{name}: 429", twice.share(429), "share")
+    yield Figure(f"{name}: neither 200 nor 429", twice.others, "requests", goal=bench.goal("<= 0"))
+    yield Figure(f"{name}: served, of the peak", twice.rate / peak, "x", goal=bench.goal(">= 0.8"))
 
 
 def _kills(bench: Bench) -> Iterator[Figure]:

@@ -8,6 +8,7 @@ import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from benchmarks.load import LOST, Pool, request
 from repconc import Document, Index, Searcher, add_documents
@@ -69,7 +70,7 @@ class Traffic:
 
     def _request(self, id: str, text: str | None) -> bytes:
         if text is None:
-            return request("DELETE", f"/v1/documents/{id}", token=self._token)
+            return request("DELETE", f"/v1/documents/{quote(id, safe='')}", token=self._token)
         body = json.dumps({"documents": [{"id": id, "text": text}]}).encode()
         return request("POST", "/v1/documents", body, self._token)
 
@@ -77,12 +78,12 @@ class Traffic:
         """After a kill, which open writes happened; gives how many documents are in no state that they may be in."""
         index, wrong = Index(folder), 0
         for id, text in self.open.items():
-            old = before.get(id)
-            allowed = {text, self.state.get(id, old.text if old else None)}
-            now = index.get(id)
+            old, now = before.get(id), index.get(id)
+            earlier = self.state.get(id, old.text if old else None)
             found = None if now is None else now.text
-            wrong += found not in allowed
-            self.state[id] = found
+            wrong += found not in {text, earlier}
+            if found != earlier:
+                self.state[id] = found
         self.open = {}
         return wrong
 

@@ -51,7 +51,7 @@ def create_app(
         responses={status: {"model": schemas.ErrorResponse, "description": text} for status, text in REFUSALS.items()},
     )
     gate = Gate(app, access or Access(), limits or Limits(), metrics)
-    for router in (search_routes(indexes, metrics), document_routes(indexes), index_routes(indexes), page_routes()):
+    for router in (search_routes(indexes), document_routes(indexes), index_routes(indexes), page_routes()):
         app.include_router(router)
     _add_status(app, gate, metrics)
     _add_refusals(app)

@@ -24,10 +24,14 @@ class Metrics:
             "repconc_request_seconds", "Seconds of a request.", ["route"], registry=registry, buckets=BUCKETS
         )
         self._steps = library.Histogram(
-            "repconc_step_seconds", "Seconds of the steps of a search.", ["step"], registry=registry, buckets=BUCKETS
+            "repconc_step_seconds", "Seconds of the steps of a batch.", ["step"], registry=registry, buckets=BUCKETS
         )
-        self._queries = library.Counter("repconc_queries_total", "Queries that were answered.", registry=registry)
+        sizes = [2**power for power in range(9)]
+        self._batches = library.Histogram(
+            "repconc_batch_queries", "Queries of a batch.", registry=registry, buckets=sizes
+        )
         for name, served in indexes.items():
+            served.observe = self.batch
             self._watch(name, served)
         self._children: dict[tuple[str, Any], Any] = {}  # looking a child up by its labels is slow
 
@@ -35,8 +39,9 @@ class Metrics:
         self._child("requests", (route, str(status))).inc()
         self._child("seconds", (route,)).observe(seconds)
 
-    def search(self, steps: Mapping[str, float], queries: int) -> None:
-        self._queries.inc(queries)
+    def batch(self, queries: int, steps: Mapping[str, float]) -> None:
+        """Once a batch: its requests share its steps."""
+        self._batches.observe(queries)
         for step, seconds in steps.items():
             self._child("steps", (step,)).observe(seconds)
 

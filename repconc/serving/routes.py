@@ -13,7 +13,6 @@ from pydantic_core import to_json
 from repconc.records import Document, Hit
 from repconc.serving import schemas
 from repconc.serving.answering import Answer, Asked, Wanted
-from repconc.serving.metrics import Metrics
 from repconc.serving.refusals import Refusal, invalid
 from repconc.serving.served import Served
 from repconc.serving.writes import Removal, read_upsert
@@ -38,14 +37,13 @@ def chosen(indexes: Mapping[str, Served], name: str | None) -> Served:
     return indexes[name]
 
 
-def search_routes(indexes: Mapping[str, Served], metrics: Metrics) -> APIRouter:
+def search_routes(indexes: Mapping[str, Served]) -> APIRouter:
     router = APIRouter(tags=["search"])
 
     async def answer(index: str | None, asked: Asked) -> Response:
         began = time.perf_counter()
         served = chosen(indexes, index)
         answered = await served.ask(asked)
-        metrics.search(answered.steps, asked.weight)
         return json_response(_as_json(served.source.name, answered, time.perf_counter() - began))
 
     @router.post("/v1/search", response_model=schemas.SearchResponse, summary="Search by text or vector")

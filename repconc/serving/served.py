@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,6 +41,8 @@ class Served:
         self._disk = ThreadPoolExecutor(1, "disk")
         self._scans = [ThreadPoolExecutor(1, "scan") for _ in range(2)]
         self._tasks: list[asyncio.Task[None]] = []
+        self.observe: Callable[[int, Mapping[str, float]], None] | None = None
+        """Told of each batch: how many queries, and the seconds of its steps."""
 
     def start(self) -> None:
         """Begin to take work; inside a running loop."""
@@ -78,7 +80,11 @@ class Served:
         return vectors, await loop.run_in_executor(self._encoding, _tokens, snapshot, texts, side)
 
     def _answer(self, tickets: Sequence[Ticket[Asked, Answer]]) -> list[Answer | Exception]:
-        return answer_batch(self.snapshot, tickets, partial(self._encode, side="query"), self.source.threads)
+        answers = answer_batch(self.snapshot, tickets, partial(self._encode, side="query"), self.source.threads)
+        first = next((answer for answer in answers if isinstance(answer, Answer)), None)
+        if first is not None and self.observe is not None:
+            self.observe(sum(ticket.item.weight for ticket in tickets), first.steps)
+        return answers
 
     def _encode(self, snapshot: Snapshot, texts: Sequence[str], side: "Side") -> np.ndarray:
         return self._encoding.submit(_embed, snapshot, texts, side).result()

@@ -20,8 +20,8 @@ class Limits(Settings):
     """Waiting, for each index."""
     documents: PositiveInt = 1024
     """Waiting to be written, for each index."""
-    together: PositiveInt = 64
-    """Queries that are encoded and scanned together."""
+    together: PositiveInt = 32
+    """Queries that are encoded and scanned together; others are read from the network meanwhile."""
     wait: NonNegativeFloat = 0.002
     """Seconds that a query waits for others, where the last one had company."""
     seconds: PositiveFloat = 10.0
