@@ -13,7 +13,7 @@ from tests.serving.running import running
 from tests.training.conftest import tiny_static  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.slow
-NASTY = '<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script> & river'
+NASTY = '<img src=x onerror="window.owned=1"><script>window.owned=1</script> & river'
 ROWS = "document.querySelectorAll('#answers li').length"
 
 
@@ -41,7 +41,7 @@ def test_a_person_searches_filters_and_shares(text_server, page, pictures):
     page.type("#q", "river of gold\ue007")
     page.wait(f"{ROWS} === 10")
     page.screenshot(pictures / "results.png")
-    assert query_of(page) == {"q": ["river of gold"]}
+    assert query_of(page) == {"q": ["river of gold"], "index": ["texts"]}
     assert {word.lower() for word in page.texts("#answers mark")} <= {"river", "gold"}
     assert page.texts("#answers mark"), "matching words are marked"
     steps = [step.split()[0] for step in page.texts("#timing .step")]
@@ -105,12 +105,16 @@ def test_text_of_documents_is_never_markup(tmp_path, tiny_static, page):  # noqa
         tmp_path / "index", tiny_static, [*text_documents(), Document(NASTY, NASTY, NASTY, {NASTY: NASTY})]
     )
     with running(folder, folder=tmp_path) as server:
-        page.open(f"{server.address}/?q=river&k=100")
+        page.open(f"{server.address}/?{urlencode({'q': NASTY, 'k': 100})}")
         page.wait(f"{ROWS} === 100")
+        assert NASTY in page.texts("#answers .title") and f"{NASTY}: {NASTY}"[:79] + "…" in page.texts(
+            "#answers .field"
+        )
         page.open(f"{server.address}/?{urlencode({'q': NASTY, 'filter': f'{NASTY} = 1'})}")
-        page.wait("document.querySelector('#status').textContent !== ''")
-        assert page.run("document.querySelectorAll('#answers img, #answers script').length") == 0
-        assert "owned" not in page.run("document.title")
+        page.wait("document.querySelector('.error') !== null")
+        assert NASTY[:20] in page.text(".error")
+        assert page.run("document.querySelectorAll('main img, main script').length") == 0
+        assert page.run("window.owned === undefined")
 
 
 def test_the_server_goes_away(tmp_path, tiny_static, page, pictures):  # noqa: F811

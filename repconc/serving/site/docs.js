@@ -25,8 +25,9 @@ function boundsOf(schema) {
     .filter((text) => text !== undefined).join(", ");
 }
 
-function rowOf(name, schema, required, text) {
-  const more = [schema.description ?? text, boundsOf(schema)].filter(Boolean).join("; ");
+function rowOf(name, schema, required) {
+  const about = [schema, ...(schema.anyOf ?? [])].map((part) => part.description).find(Boolean) ?? "";
+  const more = [about.replace(/\.$/, ""), boundsOf(schema)].filter(Boolean).join("; ");
   return element("tr", {}, element("td", {}, element("code", {}, name), required ? " *" : ""), element("td", {}, typeOf(schema)), element("td", {}, more));
 }
 

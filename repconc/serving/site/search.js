@@ -55,7 +55,7 @@ function showIndex() {
   );
   find("compare-label").hidden = !index.exact;
   const fields = find("fields");
-  fields.hidden = !index.fields.length;
+  fields.hidden = find("filter-label").hidden = !index.fields.length;
   fields.replaceChildren("Fields: ", ...index.fields.slice(0, 30).flatMap((name) => [
     element("button", { type: "button", onclick: () => { filter.value = `${filter.value} ${quoted(name)} = `.trimStart(); filter.focus(); } }, name), " "]));
   if (!index.reads_text) {
@@ -117,7 +117,7 @@ function showAnswers(question, ours, exact) {
   if (exact) {
     const other = ranksOf(exact), same = hits.filter((hit) => other.has(hit.id)).length;
     line = `${same} of ${exact.results[0].hits.length} are in both lists`;
-    columns.push(element("section", {}, headOf("Uncompressed", `${4 * index.dimension} bytes a document`),
+    columns.push(element("section", {}, headOf("Uncompressed", `${(4 * index.dimension).toLocaleString("en")} bytes a document`),
       listOf(exact.results[0].hits, question, ranksOf(ours), addFilter)));
   }
   status.textContent = line;
