@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from repconc.errors import RepconcError, first_line
 from repconc.records import Document, Hit, Hits
 from repconc.serving import schemas
+from repconc.serving.openai import EmbeddingsResponse
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -101,7 +102,7 @@ class Client:
     def embed(self, texts: Sequence[str], side: Literal["query", "document"] = "query") -> np.ndarray:
         """[n, D] float32."""
         wanted = {"input": list(texts), "model": self._index, "input_type": side}
-        answer = self._ask("POST", "/v1/embeddings", schemas.EmbeddingsResponse, wanted, named=False)
+        answer = self._ask("POST", "/v1/embeddings", EmbeddingsResponse, wanted, named=False)
         return np.array([row.embedding for row in answer.data], np.float32)
 
     def info(self) -> schemas.IndexResponse:

@@ -13,6 +13,7 @@ from pydantic_core import to_json
 from repconc.records import Document, Hit
 from repconc.serving import schemas
 from repconc.serving.answering import Answer, Asked, Wanted
+from repconc.serving.openai import EmbeddingsRequest, EmbeddingsResponse
 from repconc.serving.refusals import Refusal, invalid
 from repconc.serving.served import Served
 from repconc.serving.writes import Removal, read_upsert
@@ -117,8 +118,8 @@ def index_routes(indexes: Mapping[str, Served]) -> APIRouter:
         """Counts, bytes by part and the model."""
         return json_response(chosen(indexes, index).snapshot.described)
 
-    @router.post("/v1/embeddings", response_model=schemas.EmbeddingsResponse, summary="Embed texts")
-    async def embed(request: schemas.EmbeddingsRequest) -> Response:
+    @router.post("/v1/embeddings", response_model=EmbeddingsResponse, summary="Embed texts")
+    async def embed(request: EmbeddingsRequest) -> Response:
         """Vectors of texts, in the shape that OpenAI's clients speak; the model is the name of an index."""
         served = chosen(indexes, request.model)
         encoder, dimension = served.snapshot.encoder, served.snapshot.index.manifest.dimension

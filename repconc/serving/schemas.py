@@ -1,6 +1,6 @@
 """What goes over the wire: requests, with the limits of each, and answers. The client speaks the same types."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -162,42 +162,6 @@ class WriteResponse(Wire):
     removed: int = 0
 
 
-class EmbeddingsRequest(Wire):
-    """The shape that OpenAI's clients send; the model is the name of an index, whose encoder is used."""
-
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"input": ["who wrote Carmen?"]}]})
-    input: Question | Annotated[list[Question], Field(min_length=1, max_length=MOST_QUERIES)]
-    model: Annotated[str, Field(max_length=LONGEST_ID)] | None = None
-    encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = None
-    input_type: Literal["query", "document"] = "query"
-    """Not OpenAI's: which side of the model."""
-
-
-class Embedding(Wire):
-    """One vector; as base64 it is float32, little-endian."""
-
-    object: Literal["embedding"] = "embedding"
-    index: int
-    embedding: list[float] | str
-
-
-class Usage(Wire):
-    """Tokens that were read."""
-
-    prompt_tokens: int
-    total_tokens: int
-
-
-class EmbeddingsResponse(Wire):
-    """Vectors in the order of the input."""
-
-    object: Literal["list"] = "list"
-    data: list[Embedding]
-    model: str
-    usage: Usage
-
-
 class IndexResponse(Wire):
     """What is in an index, and what it costs to search it."""
 
@@ -251,14 +215,14 @@ class ErrorResponse(Wire):
 
 
 def _depth(value: Any) -> int:
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    level, depth = list(children), 1
+    """Level by level: what comes from a request must not decide how deep we call ourselves."""
+    level, depth = [value], 0
     while level:
         depth += 1
         level = [
             below
-            for child in level
-            if isinstance(child, dict | list)
-            for below in (child.values() if isinstance(child, dict) else child)
+            for one in level
+            if isinstance(one, dict | list)
+            for below in (one.values() if isinstance(one, dict) else one)
         ]
     return depth

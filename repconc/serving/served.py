@@ -17,6 +17,7 @@ from repconc.serving.batching import Batcher, Ticket
 from repconc.serving.refusals import Refusal, internal
 from repconc.serving.settings import Limits, Source
 from repconc.serving.snapshot import Snapshot, open_snapshot
+from repconc.serving.turns import Turns
 from repconc.serving.writes import Change, commit
 
 if TYPE_CHECKING:
@@ -28,16 +29,17 @@ WIDE = 8
 """Queries from which on a request goes its own way, so that those of a single query do not wait for it."""
 WATCH_SECONDS = 0.5
 WRITTEN_TOGETHER = 256
+ENCODED_AT_A_TIME = 32
 
 
 class Served:
-    """One index. Threads: one for texts, two for searches (few queries, many queries), one that writes and opens."""
+    """One index. Threads: two for searches (few queries, many queries), one that writes and opens."""
 
     def __init__(self, source: Source, limits: Limits) -> None:
         self.source, self._limits = source, limits
         self._seen = self._stamp()
         self.snapshot: Snapshot = open_snapshot(source)
-        self._encoding = ThreadPoolExecutor(1, "encode")  # first come, first served, whoever asks
+        self._encoding = Turns()  # an encoder sets its longest text for the time of a call
         self._disk = ThreadPoolExecutor(1, "disk")
         self._scans = [ThreadPoolExecutor(1, "scan") for _ in range(2)]
         self._tasks: list[asyncio.Task[None]] = []
@@ -62,7 +64,7 @@ class Served:
         for batcher in (self.narrow, self.wide, self.writer):
             batcher.close()
         await asyncio.gather(*lanes)
-        for thread in (self._encoding, self._disk, *self._scans):
+        for thread in (self._disk, *self._scans):
             thread.shutdown()
 
     async def ask(self, asked: Asked) -> Answer:
@@ -74,10 +76,14 @@ class Served:
         return await self.writer.submit(change)
 
     async def embed(self, texts: Sequence[str], side: "Side") -> tuple[np.ndarray, int]:
-        """Vectors, and how many tokens they were made of."""
-        loop, snapshot = asyncio.get_running_loop(), self.snapshot
-        vectors = await loop.run_in_executor(self._encoding, _embed, snapshot, texts, side)
-        return vectors, await loop.run_in_executor(self._encoding, _tokens, snapshot, texts, side)
+        """Vectors, and how many tokens they were made of; in the thread of requests that have many queries."""
+
+        def work(snapshot: Snapshot) -> tuple[np.ndarray, int]:
+            vectors = self._encode(snapshot, texts, side)
+            with self._encoding:
+                return vectors, _tokens(snapshot, texts, side)
+
+        return await asyncio.get_running_loop().run_in_executor(self._scans[1], work, self.snapshot)
 
     def _answer(self, tickets: Sequence[Ticket[Asked, Answer]]) -> list[Answer | Exception]:
         answers = answer_batch(self.snapshot, tickets, partial(self._encode, side="query"), self.source.threads)
@@ -87,7 +93,12 @@ class Served:
         return answers
 
     def _encode(self, snapshot: Snapshot, texts: Sequence[str], side: "Side") -> np.ndarray:
-        return self._encoding.submit(_embed, snapshot, texts, side).result()
+        """A few texts at a time, so that others have their turn in between."""
+        parts = []
+        for start in range(0, len(texts), ENCODED_AT_A_TIME):
+            with self._encoding:
+                parts.append(_embed(snapshot, texts[start : start + ENCODED_AT_A_TIME], side))
+        return np.concatenate(parts)
 
     def _write(
         self, tickets: Sequence[Ticket[Change, tuple[Changes, int]]]

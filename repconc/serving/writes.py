@@ -19,9 +19,6 @@ from repconc.records import Document
 from repconc.serving.refusals import Refusal, invalid
 from repconc.serving.snapshot import Snapshot
 
-ENCODED_AT_A_TIME = 16
-"""Documents; between such groups, questions have their turn."""
-
 
 class Upsert(NamedTuple):
     """Documents to add or to replace, and their vectors [n, D] where they are given."""
@@ -94,10 +91,9 @@ def _coded(
     if given:
         yield [document for document, _ in given], snapshot.index.coding.encode(np.stack([v for _, v in given]))
     texts = [document for document, vector in documents if vector is None]
-    for start in range(0, len(texts), ENCODED_AT_A_TIME):
-        group = texts[start : start + ENCODED_AT_A_TIME]
-        vectors = encode(snapshot, [document.full_text for document in group])
-        yield group, snapshot.index.coding.encode(vectors)
+    if texts:
+        vectors = encode(snapshot, [document.full_text for document in texts])
+        yield texts, snapshot.index.coding.encode(vectors)
 
 
 def _checked(index: Index, coded: list[tuple[list[Document], np.ndarray]]) -> Batches:

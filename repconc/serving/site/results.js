@@ -85,7 +85,7 @@ function itemOf(hit, rank, words, elsewhere, onFilter) {
 function movedOf(other, rank) {
   if (other === undefined) return element("span", { class: "moved absent" }, "not in the other list");
   if (other === rank) return element("span", { class: "moved" }, "same place");
-  return element("span", { class: "moved" }, `there ${other}`);
+  return element("span", { class: "moved" }, `place ${other} there`);
 }
 
 function metaOf(hit, onFilter, more) {
