@@ -25,6 +25,7 @@ REFUSALS: dict[int, str] = {
     401: "The token is missing or wrong.",
     403: "The server has no token, so that nobody may write.",
     404: "There is no such index, document or route.",
+    408: "The request did not arrive in time.",
     409: "Another process is writing; try again.",
     413: "The request is too large.",
     421: "The server does not answer under this name.",

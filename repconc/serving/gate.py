@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from repconc.serving.metrics import OTHER, Metrics
-from repconc.serving.refusals import Refusal, internal, shutting_down, too_late, too_many
+from repconc.serving.refusals import Refusal, internal, shutting_down, too_late, too_many, too_slow
 from repconc.serving.settings import Access, Limits
 
 Scope = MutableMapping[str, Any]
@@ -78,13 +78,15 @@ class Gate:
             headers = dict(scope["headers"])
             self._check_host(headers.get(b"host", b""))
             self._check_token(scope["method"], path, headers.get(b"authorization", b""))
+        body: Receive | None = None
         try:
             async with asyncio.timeout(self._limits.seconds):
-                await self._app(scope, await self._whole_body(receive), answer.send)
+                body = await self._whole_body(receive)
+                await self._app(scope, body, answer.send)
         except TimeoutError as error:
             if answer.status:
                 raise
-            raise too_late(self._limits.seconds) from error
+            raise (too_late if body else too_slow)(self._limits.seconds) from error
 
     def _check_host(self, header: bytes) -> None:
         """A page of somewhere else may point its own name at this machine: only known names are answered."""

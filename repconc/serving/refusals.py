@@ -34,6 +34,12 @@ def too_late(seconds: float) -> Refusal:
     return Refusal(504, "timed_out", f"This took longer than {seconds:g} seconds; ask for less at a time.")
 
 
+def too_slow(seconds: float) -> Refusal:
+    return Refusal(
+        408, "too_slow", f"The request did not arrive within {seconds:g} seconds; send it again.", close=True
+    )
+
+
 def invalid(message: str, code: str = "invalid_request") -> Refusal:
     return Refusal(422, code, message)
 

@@ -12,6 +12,7 @@ import uvicorn
 from repconc.errors import RepconcError
 from repconc.serving.app import create_app
 from repconc.serving.gate import Gate
+from repconc.serving.protocol import bounded
 from repconc.serving.served import Served
 from repconc.serving.settings import Access, Limits, Source
 
@@ -70,6 +71,7 @@ def run(gate: Gate, listener: socket.socket, limits: Limits) -> None:
         server_header=False,
         date_header=False,
         proxy_headers=False,
+        http=bounded(limits.seconds),
         ws="none",
         lifespan="on",
         timeout_keep_alive=30,

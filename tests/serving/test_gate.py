@@ -4,6 +4,7 @@ import base64
 import http.client
 import socket
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -97,7 +98,22 @@ def test_a_slow_sender_is_not_waited_for_and_stops_nobody(tmp_path):
             began = time.monotonic()
             assert server.ask("/v1/search", {"vector": vector_of(1)}).status == 200
             assert time.monotonic() - began < 0.9
-            assert slow.recv(1000).startswith(b"HTTP/1.1 504")
+            assert slow.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_heads_are_bounded_too(tmp_path):
+    with running(vector_index(tmp_path / "index"), "--timeout", 1, folder=tmp_path) as server:
+        host, port = server.address.removeprefix("http://").split(":")
+        begun = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+        whole = begun + b"\r\n"
+        for content in (b"", begun, whole + begun, begun + b"X: y\r\n" * 20_000):  # silent, slow, slow later, endless
+            with socket.create_connection((host, int(port)), 20) as one, suppress(ConnectionError):
+                one.sendall(content)
+                received = b""
+                while more := one.recv(1000):
+                    received += more
+                assert received.count(b"200 OK") == content.count(whole)
+        assert server.ask("/health").status == 200
 
 
 def test_past_the_queue_it_says_when_to_come_again(tmp_path):
