@@ -140,7 +140,7 @@ def _throughput(bench: Bench, server: Server) -> Iterator[Figure]:
     wide = _turning([request("POST", "/v1/search", body) for body in bodies])
     single = json.dumps({"query": bench.questions[0], "k": K}).encode()
     size = measure(server, lambda pool: _size(pool, request("POST", "/v1/search", single)))
-    fixed = _turning([request("POST", f"/fixed/{size}", single)])
+    fixed = _turning([request("POST", f"/fixed/{size}", single, bench.token)])
     seconds = bench.seconds / (2 if bench.quick else 6)
     rates: dict[str, list[float]] = {"python": [], "wide": [], "single": [], "fixed": []}
     for _ in range(QUICK_ROUNDS if bench.quick else ROUNDS):

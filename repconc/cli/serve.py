@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def serve(
     indexes: Annotated[
-        list[str], typer.Argument(metavar="INDEX...", help="Folders with an index; NAME=FOLDER gives it a name.")
+        list[str], typer.Argument(metavar="INDEX", help="Folders with an index; NAME=FOLDER gives it a name.")
     ],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,

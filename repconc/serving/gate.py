@@ -39,7 +39,8 @@ FREE = frozenset({"/health"})
 """Whoever watches the server asks this without a token and by any name."""
 WATCHED = FREE | {"/ready", "/metrics"}
 """What is answered also when the server is full."""
-WRITES = {("POST", "/v1/documents"), ("DELETE", "/v1/documents")}
+READS = frozenset({"/v1/search", "/v1/embeddings"})
+"""What is only read although it is posted; whatever else is not GET or HEAD counts as writing."""
 
 
 class Gate:
@@ -96,8 +97,7 @@ class Gate:
             raise Refusal(421, "unknown_host", "The server does not answer under this name; --allow-host adds one.")
 
     def _check_token(self, method: str, path: str, header: bytes) -> None:
-        writes = (method, "/".join(path.split("/")[:3])) in WRITES
-        if self._access.open_to_read and not writes:
+        if self._access.open_to_read and (method in ("GET", "HEAD") or path in READS):
             return
         if self._token is None:
             raise Refusal(403, "read_only", "The server has no token, so that nobody may write; start it with one.")
