@@ -46,6 +46,7 @@ def peak_of(function: Callable[[], Any]) -> int:
     return status("VmHWM") - before
 
 
-def status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
+def status(field: str, process: int | str = "self") -> int:
+    """Bytes that the system counts for a process (Linux)."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))

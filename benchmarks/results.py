@@ -11,7 +11,17 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
 CODE = ("repconc", "native", "benchmarks/*.py", "CMakeLists.txt", "pyproject.toml", "constraints.txt")
-PACKAGES = ("numpy", "torch", "sentence-transformers", "transformers", "faiss-cpu", "bm25s", "ir-measures")
+PACKAGES = (
+    "numpy",
+    "torch",
+    "sentence-transformers",
+    "transformers",
+    "faiss-cpu",
+    "bm25s",
+    "ir-measures",
+    "fastapi",
+    "uvicorn",
+)
 
 
 def append(suite: str, line: dict[str, Any], made_with: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Client": "repconc.serving.client",
     "Document": "repconc.records",
     "Encoder": "repconc.models.encoder",
     "Hit": "repconc.records",
@@ -48,6 +49,7 @@ __all__ = [  # noqa: RUF022 (the reader's order: data, encoders, training, searc
     "Index",
     "Searcher",
     "Hit",
+    "Client",
     "evaluate",
     "read_run",
     "write_run",
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from repconc.models.repconc import RepconcModel
     from repconc.records import Document, Hit, Query
     from repconc.search import Searcher
+    from repconc.serving.client import Client
     from repconc.training.pipeline import train
     from repconc.training.recipe import make_recipe
     from repconc.vectors import Vectors

@@ -12,6 +12,10 @@ class CheckError(RepconcError):
     """A check that the user asked for did not hold (exit code 3 on the command line)."""
 
 
+class BusyError(RepconcError):
+    """Another process is at work on the same thing; later it may go."""
+
+
 def first_line(error: BaseException) -> str:
     """What another library says went wrong, short enough for a sentence of ours."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "search": BASE | {"indexes", "models"},
     "indexing": BASE | {"codec", "data", "indexes", "models", "search"},
     "compression": BASE | {"codec", "maps", "models", "quantization", "data", "indexes", "evaluation", "training"},
+    "serving": BASE | {"codec", "indexes", "models", "search"},
     "baselines": BASE | {"models", "data", "indexes", "evaluation", "search"},
 }
 

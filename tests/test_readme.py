@@ -35,6 +35,7 @@ def test_the_commands_exist():
         "compress",
         "index build",
         "search",
+        "serve",
         "tune",
         "encode",
         "eval",

@@ -21,6 +21,14 @@ DATASET = "hotpotqa"
 ENCODER = "static"
 BYTES = 16
 TIMED_QUERIES = 200
+NEXT = """\
+  repconc search {output}/index "Which opera did the composer of Carmen leave unfinished?"
+Or start the server, and open its page at http://127.0.0.1:8080:
+  repconc serve {output}/index
+To see there what compression did to the ranking, give it the uncompressed vectors too:
+  repconc encode {output}/repconc {dataset} -o {output}/vectors
+  repconc serve {output}/index --vectors {output}/vectors"""
+"""What to do with what the demo built."""
 
 
 class Row(NamedTuple):
@@ -70,7 +78,8 @@ def demo(
     if not as_json:
         _print_answers(dataset, systems["RepCONC, inverted file"])
         remark(f"\nDone in {time.perf_counter() - start:.0f} s; models and index are in {output}/. Ask it:", quiet)
-        remark(f'  repconc search {output}/index "Which opera did the composer of Carmen leave unfinished?"', quiet)
+        for line in NEXT.splitlines():
+            remark(line.format(output=output, dataset=DATASET), quiet)
 
 
 def _model(dataset: "RetrievalDataset", folder: Path, quiet: bool, **changes: Any) -> "RepconcModel":

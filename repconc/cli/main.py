@@ -11,7 +11,21 @@ from typing import Annotated
 import typer
 
 from repconc import __version__
-from repconc.cli import bench, compare, compress, data, demo, encode, evaluate, exchange, index, search, train, tune
+from repconc.cli import (
+    bench,
+    compare,
+    compress,
+    data,
+    demo,
+    encode,
+    evaluate,
+    exchange,
+    index,
+    search,
+    serve,
+    train,
+    tune,
+)
 from repconc.errors import CheckError, RepconcError, first_line
 
 app = typer.Typer(
@@ -30,6 +44,7 @@ app.add_typer(index.app, name="index")
 app.add_typer(exchange.export_app, name="export")
 app.add_typer(exchange.import_app, name="import")
 app.command("search")(search.search)
+app.command("serve")(serve.serve)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
 app.command("compare")(compare.compare)

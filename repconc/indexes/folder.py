@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from repconc.errors import RepconcError, first_line
+from repconc.errors import BusyError, RepconcError, first_line
 from repconc.files import locked, make_directory, remove_partials
 from repconc.indexes.manifest import MANIFEST, read_manifest
 
@@ -40,7 +40,7 @@ def writing(folder: Path, new: bool = False) -> Iterator[None]:
                 if fresh and not (folder / MANIFEST).exists():
                     shutil.rmtree(folder)
     except BlockingIOError as error:
-        raise RepconcError(f"Another process is writing to {folder}; wait for it, then try again.") from error
+        raise BusyError(f"Another process is writing to {folder}; wait for it, then try again.") from error
 
 
 def refuse_foreign(folder: Path) -> None:

@@ -5,20 +5,21 @@ look-up table -> exact top k -> ids and documents. Results come in the one order
 """
 
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from repconc.codec import from_bytes
+from repconc.codec import Codec, from_bytes
 from repconc.errors import RepconcError
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
 from repconc.indexes.lists import Lists
-from repconc.indexes.manifest import read_manifest
+from repconc.indexes.manifest import Segment, read_manifest
 from repconc.indexes.queries import in_groups, read_queries, whole_number
+from repconc.indexes.ranking import Part, rank
 from repconc.indexes.segment import SegmentReader
+from repconc.indexes.stopwatch import Stopwatch
 from repconc.records import Document, Hit, Hits
 
 OPENINGS = 20
@@ -40,46 +41,59 @@ class Ask(NamedTuple):
     tree: Filter | None
     threads: int
     documents: bool
-
-
-class Part(NamedTuple):
-    """What was found in a segment."""
-
-    segment: SegmentReader
-    positions: np.ndarray
-    scores: np.ndarray
+    stopwatch: Stopwatch
 
 
 class Index:
     """An index as it was at the moment of opening; writers do not disturb it."""
 
-    def __init__(self, folder: Path | str) -> None:
+    coding: Codec
+    scoring: Codec
+    centroids: np.ndarray
+    lists: Lists
+    segments: list[SegmentReader]
+    _shared: list[CheckedFile]
+
+    def __init__(self, folder: Path | str, like: "Index | None" = None) -> None:
+        """like: an earlier state of it, or of its copy; files that are the same are not opened and verified again."""
         self.folder = Path(folder)
         for attempt in range(OPENINGS):
             self.manifest = read_manifest(self.folder)
             try:
-                self._open()
+                self._open(like)
                 return
             except FileNotFoundError as error:
                 # A writer may have committed and cleaned up between the two reads; else the file is really missing.
                 if attempt == OPENINGS - 1 or read_manifest(self.folder).version == self.manifest.version:
                     raise RepconcError(f"{error.filename} is missing: {MEND}") from error
 
-    def _open(self) -> None:
+    def _open(self, like: "Index | None") -> None:
+        if like is not None and like.manifest.files == self.manifest.files:
+            self.coding, self.scoring, self.centroids = like.coding, like.scoring, like.centroids
+            self.lists, self._shared = like.lists, like._shared
+        else:
+            self._open_shared()
+        opened = [] if like is None else like.segments
+        self.segments = [self._reader(segment, opened) for segment in self.manifest.segments]
+
+    def _reader(self, segment: Segment, opened: list[SegmentReader]) -> SegmentReader:
+        for reader in opened:
+            if reader.holds(segment):
+                return reader.with_removals(self.folder, segment)
+        return SegmentReader(self.folder, segment, self.manifest.bytes, self.manifest.lists)
+
+    def _open_shared(self) -> None:
+        """What all segments share."""
         manifest = self.manifest
-        self._codec_file = CheckedFile(self.folder, manifest.files["codec"])
-        content = self._codec_file.read(0, len(self._codec_file)).tobytes()
-        self.coding, self.scoring = from_bytes(content, manifest.dimension, self._codec_file.path)
+        codec = CheckedFile(self.folder, manifest.files["codec"])
+        self.coding, self.scoring = from_bytes(codec.read(0, len(codec)).tobytes(), manifest.dimension, codec.path)
         if self.scoring.codebooks.shape[:2] != (manifest.bytes, manifest.codewords):
-            raise RepconcError(f"{self._codec_file.path} does not fit the manifest: {MEND}")
+            raise RepconcError(f"{codec.path} does not fit the manifest: {MEND}")
         width = self.scoring.codebooks.shape[0] * self.scoring.codebooks.shape[2]
         centroids = CheckedArray(self.folder, manifest.files["centroids"], "<f2", width)
         self.centroids = centroids.all().reshape(-1, width)  # [L, D]
         self.lists = Lists(self.centroids)
-        self._shared = [self._codec_file, centroids.file]
-        self.segments = [
-            SegmentReader(self.folder, segment, manifest.bytes, manifest.lists) for segment in manifest.segments
-        ]
+        self._shared = [codec, centroids.file]
 
     def __len__(self) -> int:
         return self.manifest.documents
@@ -119,18 +133,20 @@ class Index:
         probes: int | None = None,
         filter: str | None = None,
         documents: bool = False,
+        stopwatch: Stopwatch | None = None,
     ) -> list[Hits]:
         """The k best documents of each query. queries: [B, D] or [D], as the model's query encoder gives them.
 
         probes: lists to read, default as tuned; more are read where they hold fewer than k documents that pass.
-        documents: with title, text and metadata.
+        documents: with title, text and metadata. stopwatch: for the steps probe, scan and documents.
         """
+        watch = Stopwatch() if stopwatch is None else stopwatch
         vectors = read_queries(queries, self.manifest.dimension)
         k = min(whole_number("k", k), max(1, len(self)))
         chosen = min(whole_number("probes", self.manifest.probes if probes is None else probes), self.manifest.lists)
-        tree = None if filter is None else self._parsed(filter)
+        tree = None if filter is None else self.read_filter(filter)
         workers = 1 if threads is None else whole_number("threads", threads)
-        ask = Ask(k, chosen, tree, workers, documents)
+        ask = Ask(k, chosen, tree, workers, documents, watch)
         return [hits for blocks in in_groups(vectors, self.scoring) for hits in self._search(blocks, ask)]
 
     def __contains__(self, id: str) -> bool:
@@ -173,32 +189,27 @@ class Index:
             rows = slice(None) if len(waiting) == len(blocks) else waiting
             lists = self.lists.best(blocks[rows].reshape(len(waiting), -1), wanted)[:, read:]
             read = wanted
+            ask.stopwatch.lap("probe")
             for segment in self.segments:
                 parts = segment.search(tables[rows], lists, ask.k, ask.tree, ask.threads)
                 for query, (positions, scores) in zip(waiting.tolist(), parts, strict=True):
-                    found[query].append(Part(segment, positions, scores))
+                    if len(positions):
+                        found[query].append(Part(segment, positions, scores))
             waiting = np.array([n for n in waiting.tolist() if sum(len(part.scores) for part in found[n]) < ask.k], int)
-        return [self._hits(parts, ask) for parts in found]
-
-    def _hits(self, parts: list[Part], ask: Ask) -> Hits:
-        """The best k of what was found in all segments and rounds."""
-        found = sum(len(part.scores) for part in parts)
-        least = -np.inf
-        if len(parts) > 1 and found > ask.k:  # a single part holds the k best and what ties with the last of them
-            least = np.partition(np.concatenate([part.scores for part in parts]), -ask.k)[-ask.k]
-        rows: list[tuple[float, str, int, int]] = []
-        for owner, (segment, positions, scores) in enumerate(parts):
-            kept = slice(None) if least == -np.inf else scores >= least
-            numbers = segment.numbers.take(positions[kept])
-            rows += zip(scores[kept].tolist(), segment.documents.ids_of(numbers), repeat(owner), numbers.tolist())
-        rows.sort(reverse=True)  # by score, then by id: the one order of records.py
-        best = rows[: ask.k]
+            ask.stopwatch.lap("scan")
+        ranked = rank(found, ask.k)
+        ask.stopwatch.lap("scan")
         if not ask.documents:
-            return [Hit(id, score) for score, id, _, _ in best]
-        texts = (parts[owner].segment.documents.get(number) for _, _, owner, number in best)
-        return [Hit(id, score, document) for (score, id, _, _), document in zip(best, texts, strict=True)]
+            return [[Hit(id, score) for score, id, _, _ in best] for best in ranked]
+        hits = [
+            [Hit(id, score, parts[owner].segment.documents.get(number)) for score, id, owner, number in best]
+            for parts, best in zip(found, ranked, strict=True)
+        ]
+        ask.stopwatch.lap("documents")
+        return hits
 
-    def _parsed(self, text: str) -> Filter:
+    def read_filter(self, text: str) -> Filter:
+        """A filter over the fields that the documents have."""
         tree = parse_filter(text)
         if unknown := fields_of(tree) - self.fields:
             known = ", ".join(sorted(self.fields)) or "none"

@@ -7,6 +7,7 @@ removed    one bit a position, where documents were removed since
 """
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 
@@ -94,6 +95,20 @@ class SegmentReader:
             raise RepconcError(f"{self.codes.path} does not hold {segment.count} documents: {MEND}")
         self._bitmaps: dict[Filter | None, np.ndarray] = {}
 
+    def holds(self, segment: Segment) -> bool:
+        """Whether these are the documents of a segment, whichever of them are removed."""
+        return _lasting(segment) == _lasting(self.segment)
+
+    def with_removals(self, folder: Path, segment: Segment) -> "SegmentReader":
+        """The same documents with the removals of another state; the files that both have are not opened again."""
+        if segment == self.segment:
+            return self
+        other = copy(self)
+        other.segment, other._bitmaps = segment, {}
+        other._removed = CheckedFile(folder, segment.files["removed"]) if "removed" in segment.files else None
+        other.__dict__.pop("_removed_numbers", None)
+        return other
+
     def files(self) -> list[CheckedFile]:
         files = [self.codes, self._offsets.file, self.numbers.file, *self.documents.files()]
         return files + ([self._removed] if self._removed else [])
@@ -129,10 +144,12 @@ class SegmentReader:
     def _allowed(self, tree: Filter | None) -> np.ndarray:
         """A bitmap by position; those of the latest filters are kept."""
         bitmap = self._bitmaps.pop(tree, None)
-        self._bitmaps[tree] = self._matching(tree) if bitmap is None else bitmap
-        while len(self._bitmaps) > FILTERS_IN_MEMORY:
-            self._bitmaps.pop(next(iter(self._bitmaps)), None)
-        return self._bitmaps[tree]
+        if bitmap is None:
+            bitmap = self._matching(tree)
+        self._bitmaps[tree] = bitmap
+        for oldest in list(self._bitmaps)[:-FILTERS_IN_MEMORY]:  # several threads may be here
+            self._bitmaps.pop(oldest, None)
+        return bitmap
 
     def _matching(self, tree: Filter | None) -> np.ndarray:
         allowed = ~self.removed()
@@ -141,6 +158,11 @@ class SegmentReader:
             passing[self.documents.matching(*condition_of(tree, self.documents.columns))] = True
             allowed &= passing[self.numbers.all()]
         return np.packbits(allowed, bitorder="little")
+
+
+def _lasting(segment: Segment) -> tuple[int, dict[str, FileEntry]]:
+    """What stays as it is when documents are removed."""
+    return segment.count, {kind: entry for kind, entry in segment.files.items() if kind != "removed"}
 
 
 def write_removed(folder: Path, number: int, removed: np.ndarray) -> FileEntry:

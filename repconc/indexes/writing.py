@@ -4,7 +4,7 @@ One writer at a time holds the lock of the folder. Readers keep the files that t
 their names.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -88,8 +88,11 @@ def build(
     return Index(folder)
 
 
-def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
-    """Add documents in a segment of their own. replace: those whose id is there already are replaced, else refused."""
+def add(folder: Path, batches: Batches, *, replace: bool = False, without: Collection[str] = ()) -> Changes:
+    """Add documents in a segment of their own. replace: those whose id is there already are replaced, else refused.
+
+    without: ids of other documents, which are removed in the same commit where they are there.
+    """
     with writing(folder):
         index = Index(folder)
         manifest = index.manifest
@@ -100,9 +103,7 @@ def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
             for place, segment in enumerate(index.segments):
                 old[place] |= _numbers_of(segment, [document.id for document in documents])
             writer.add(documents, codes)
-        if not len(writer):
-            return Changes()
-        segments, replaced = _without(folder, index, old, manifest.next_number + 1)
+        replaced = sum(map(len, old))
         if replaced and not replace:
             first = next(
                 segment.documents.id_of(min(numbers))
@@ -110,10 +111,16 @@ def add(folder: Path, batches: Batches, *, replace: bool = False) -> Changes:
                 if numbers
             )
             raise RepconcError(f"The document {first!r} is in the index already; update replaces it.")
-        owners, _ = nearest(writer.codes(), index.scoring, index.centroids)
-        segments.append(writer.finish(owners, manifest.lists))
+        for numbers, segment in zip(old, index.segments, strict=True):
+            numbers |= _numbers_of(segment, without)
+        segments, gone = _without(folder, index, old, manifest.next_number + 1)
+        if not len(writer) and not gone:
+            return Changes()
+        if len(writer):
+            owners, _ = nearest(writer.codes(), index.scoring, index.centroids)
+            segments.append(writer.finish(owners, manifest.lists))
         _commit(folder, manifest, segments)
-        return Changes(added=len(writer) - replaced, replaced=replaced)
+        return Changes(added=len(writer) - replaced, replaced=replaced, removed=gone - replaced)
 
 
 def remove(folder: Path, ids: Sequence[str]) -> Changes:
@@ -138,20 +145,50 @@ def compact(folder: Path, progress: Progress = lambda done, total: None) -> Chan
     """All documents in one segment, without those that were removed. Results stay as they are."""
     with writing(folder):
         index = Index(folder)
-        manifest = index.manifest
-        gone = sum(segment.removed for segment in manifest.segments)
-        if len(manifest.segments) <= 1 and not gone:
+        if len(index.segments) <= 1 and not any(segment.removed for segment in index.manifest.segments):
             return Changes()
-        writer, owners = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords)), []
-        writer.expect(index.fields)  # also those of removed documents only: a filter may go on naming them
-        for segment in index.segments:
-            for documents, codes, lists in documents_of(segment):
-                writer.add(documents, codes)
-                owners.append(lists)
-                progress(len(writer), len(index))
-        segments = [writer.finish(np.concatenate(owners), manifest.lists)] if len(writer) else []
-        _commit(folder, manifest, segments)
-        return Changes(removed=gone)
+        return _merge(folder, index, index.segments, progress)
+
+
+def merge_small(folder: Path, at_most: int) -> Changes:
+    """Merge the smallest segments where there are more than `at_most`: many small additions leave many.
+
+    A segment joins when those before it are together at least half as large, so that a document is rewritten as often
+    as sizes can double, and not with every addition.
+    """
+    with writing(folder):
+        index = Index(folder)
+        ordered = sorted(index.segments, key=_living)
+        count = len(ordered) - at_most + 1
+        if count < 2:
+            return Changes()
+        while count < len(ordered) and _living(ordered[count]) <= 2 * sum(map(_living, ordered[:count])):
+            count += 1
+        return _merge(folder, index, ordered[:count])
+
+
+def _merge(
+    folder: Path, index: Index, merged: Sequence[SegmentReader], progress: Progress = lambda done, total: None
+) -> Changes:
+    """Some segments become one, without what was removed of them."""
+    manifest = index.manifest
+    writer, owners = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords)), []
+    writer.expect(index.fields)  # also those of removed documents only: a filter may go on naming them
+    total = sum(map(_living, merged))
+    for segment in merged:
+        for documents, codes, lists in documents_of(segment):
+            writer.add(documents, codes)
+            owners.append(lists)
+            progress(len(writer), total)
+    segments = [segment.segment for segment in index.segments if segment not in merged]
+    if len(writer):
+        segments.append(writer.finish(np.concatenate(owners), manifest.lists))
+    _commit(folder, manifest, segments)
+    return Changes(removed=sum(segment.segment.removed for segment in merged))
+
+
+def _living(segment: SegmentReader) -> int:
+    return segment.segment.count - segment.segment.removed
 
 
 def set_probes(folder: Path, probes: int) -> None:

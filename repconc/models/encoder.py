@@ -83,8 +83,25 @@ class Encoder:
     def embed_queries(self, texts: Sequence[str], batch_size: int = 64) -> np.ndarray:
         """[B, D] float32."""
         settings = self.settings
+        if 0 < len(texts) <= batch_size and self._queries.truncate_dim is None:
+            return self._embed_at_once("query", texts)
         with _TokenLimit(self._queries, "query", settings.query_tokens):
             return self._embed(self._queries.encode_query, texts, batch_size, settings.query_prompt)
+
+    def _embed_at_once(self, side: Side, texts: Sequence[str]) -> np.ndarray:
+        """One batch, without what the library does around it, which for a single query takes most of the time."""
+        import torch
+
+        model = self.side(side)
+        if model.training:
+            model.eval()
+        with torch.inference_mode():
+            features = self.tokenize(side, texts)
+            placed = {name: part.to(model.device) for name, part in features.items() if hasattr(part, "to")}
+            vectors = model(features | placed, task=side)["sentence_embedding"]
+            if self.settings.normalize:
+                vectors = torch.nn.functional.normalize(vectors, dim=1)
+        return np.ascontiguousarray(vectors.float().cpu().numpy())
 
     def _embed(self, encode: Any, texts: Sequence[str], batch_size: int, prompt: str | None) -> np.ndarray:
         if not texts:

@@ -1,0 +1,154 @@
+"""A client of the service, typed, with the standard library only. It keeps one connection: one client a thread."""
+
+import http.client
+import json
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from repconc.errors import RepconcError, first_line
+from repconc.records import Document, Hit, Hits
+from repconc.serving import schemas
+from repconc.serving.openai import EmbeddingsResponse
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class ServiceError(RepconcError):
+    """The server did not answer the request; its code and status say why."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Client:
+    """Asks a server about one of its indexes."""
+
+    def __init__(
+        self,
+        address: str = "http://127.0.0.1:8080",
+        *,
+        index: str | None = None,
+        token: str | None = None,
+        timeout: float = 30.0,
+        patience: int = 3,
+    ) -> None:
+        """index: the server's first where none is named. patience: how often a busy server is asked again."""
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise RepconcError(f"{address!r} is no address of a server; write it like http://127.0.0.1:8080.")
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._index, self._patience = index, patience
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def search(
+        self,
+        queries: Sequence[str] | np.ndarray,
+        k: int = 10,
+        *,
+        probes: int | None = None,
+        filter: str | None = None,
+        documents: bool = False,
+        exact: bool = False,
+    ) -> list[Hits]:
+        """The k best documents of each question, given as texts or as vectors [B, D]; as `Searcher.search`."""
+        if isinstance(queries, str):
+            raise RepconcError("Give a list of questions, also for a single one: search(['...']).")
+        kind = {"vectors": queries.tolist()} if isinstance(queries, np.ndarray) else {"queries": list(queries)}
+        wanted = {"k": k, "probes": probes, "filter": filter, "text": documents, "exact": exact}
+        answer = self._ask("POST", "/v1/search", schemas.SearchResponse, kind | wanted)
+        return [[_hit(found, documents) for found in result.hits] for result in answer.results]
+
+    def add(self, documents: Iterable[Document], vectors: np.ndarray | None = None) -> schemas.WriteResponse:
+        """Add documents, and replace those whose ids are there already. vectors: [n, D], where they are given."""
+        rows: list[dict[str, Any]] = [
+            {"id": document.id, "text": document.text, "title": document.title, "metadata": dict(document.metadata)}
+            for document in documents
+        ]
+        if vectors is not None:
+            rows = [row | {"vector": vector.tolist()} for row, vector in zip(rows, vectors, strict=True)]
+        return self._ask("POST", "/v1/documents", schemas.WriteResponse, {"documents": rows})
+
+    def remove(self, id: str) -> schemas.WriteResponse:
+        """Remove a document; an id that is not there is refused."""
+        return self._ask("DELETE", f"/v1/documents/{quote(id, safe='')}", schemas.WriteResponse)
+
+    def get(self, id: str) -> Document | None:
+        """A document by its id; None where there is none."""
+        try:
+            found = self._ask("GET", f"/v1/documents/{quote(id, safe='')}", schemas.DocumentModel)
+        except ServiceError as error:
+            if error.code == "unknown_document":
+                return None
+            raise
+        return Document(found.id, found.text, found.title, found.metadata)
+
+    def embed(self, texts: Sequence[str], side: Literal["query", "document"] = "query") -> np.ndarray:
+        """[n, D] float32."""
+        wanted = {"input": list(texts), "model": self._index, "input_type": side}
+        answer = self._ask("POST", "/v1/embeddings", EmbeddingsResponse, wanted, named=False)
+        return np.array([row.embedding for row in answer.data], np.float32)
+
+    def info(self) -> schemas.IndexResponse:
+        """Counts, bytes and model of the index."""
+        return self._ask("GET", "/v1/index", schemas.IndexResponse)
+
+    def names(self) -> list[str]:
+        """Of all indexes of the server."""
+        return self._ask("GET", "/v1/indexes", schemas.IndexesResponse, named=False).indexes
+
+    def _ask(
+        self, method: str, path: str, kind: type[Answer], content: dict[str, Any] | None = None, *, named: bool = True
+    ) -> Answer:
+        if named and self._index is not None:
+            path = f"{path}?{urlencode({'index': self._index})}"
+        body = None if content is None else json.dumps(content).encode()
+        for attempt in range(self._patience + 1):
+            status, headers, answer = self._exchange(method, path, body)
+            if status != 429 or attempt == self._patience:
+                break
+            time.sleep(float(headers.get("Retry-After", "1")))
+        try:
+            if status == 200:
+                return kind.model_validate_json(answer)
+            error = schemas.ErrorResponse.model_validate_json(answer).error
+        except ValidationError as problem:
+            raise RepconcError(f"The server's answer ({status}) is not ours: {first_line(problem)}") from problem
+        raise ServiceError(status, error.code, error.message)
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """One request; a connection that the server closed while it was idle is opened again, once, for reading."""
+        for attempt in range(2):
+            fresh = self._connection.sock is None
+            try:
+                self._connection.request(method, path, body, self._headers)
+                response = self._connection.getresponse()
+                return response.status, response.headers, response.read()
+            except (OSError, http.client.HTTPException) as error:
+                self._connection.close()
+                writes = path.startswith("/v1/documents") and method != "GET"
+                if fresh or attempt or writes:
+                    raise RepconcError(f"The server does not answer ({first_line(error)}).") from error
+        raise AssertionError
+
+
+def _hit(found: schemas.FoundDocument, documents: bool) -> Hit:
+    if not documents:
+        return Hit(found.id, found.score)
+    return Hit(found.id, found.score, Document(found.id, found.text or "", found.title or "", found.metadata or {}))

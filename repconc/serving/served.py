@@ -1,0 +1,183 @@
+"""An index as it is served: its newest state, the lanes of questions, the one writer, and the watch over its folder."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from repconc.errors import BusyError, RepconcError, first_line
+from repconc.indexes.manifest import MANIFEST
+from repconc.indexes.writing import Changes, merge_small
+from repconc.serving.answering import Answer, Asked, answer_batch
+from repconc.serving.batching import Batcher, Ticket
+from repconc.serving.refusals import Refusal, internal
+from repconc.serving.settings import Limits, Source
+from repconc.serving.snapshot import Snapshot, open_snapshot
+from repconc.serving.turns import Turns
+from repconc.serving.writes import Change, commit
+
+if TYPE_CHECKING:
+    from repconc.models.encoder import Side
+
+log = logging.getLogger("repconc.serving")
+
+WIDE = 8
+"""Queries from which on a request goes its own way, so that those of a single query do not wait for it."""
+WATCH_SECONDS = 0.5
+WRITTEN_TOGETHER = 256
+ENCODED_AT_A_TIME = 32
+
+
+class Served:
+    """One index. Threads: two for searches (few queries, many queries), one that writes and opens."""
+
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self.source, self._limits = source, limits
+        self._seen = self._stamp()
+        self.snapshot: Snapshot = open_snapshot(source)
+        self._encoding = Turns()  # an encoder sets its longest text for the time of a call
+        self._disk = ThreadPoolExecutor(1, "disk")
+        self._scans = [ThreadPoolExecutor(1, "scan") for _ in range(2)]
+        self._tasks: list[asyncio.Task[None]] = []
+        self.observe: Callable[[int, Mapping[str, float]], None] | None = None
+        """Told of each batch: how many queries, and the seconds of its steps."""
+
+    def start(self) -> None:
+        """Begin to take work; inside a running loop."""
+        limits = self._limits
+        lane = partial(Batcher[Asked, Answer], self._answer, size=limits.together, room=limits.queries)
+        self.narrow, self.wide = (lane(thread, wait=limits.wait) for thread in self._scans)
+        self.writer: Batcher[Change, tuple[Changes, int]] = Batcher(
+            self._write, self._disk, size=WRITTEN_TOGETHER, room=limits.documents
+        )
+        runs = [self.narrow.run(), self.wide.run(), self.writer.run(), self._watch()]
+        self._tasks = [asyncio.create_task(run) for run in runs]
+
+    async def close(self) -> None:
+        """Finish what waits, take nothing new."""
+        *lanes, watch = self._tasks
+        watch.cancel()
+        for batcher in (self.narrow, self.wide, self.writer):
+            batcher.close()
+        await asyncio.gather(*lanes)
+        for thread in (self._disk, *self._scans):
+            thread.shutdown()
+
+    async def ask(self, asked: Asked) -> Answer:
+        lane = self.wide if asked.weight > WIDE or asked.wanted.exact else self.narrow
+        return await lane.submit(asked)
+
+    async def change(self, change: Change) -> tuple[Changes, int]:
+        """What it did, and the version of the index that holds it."""
+        return await self.writer.submit(change)
+
+    async def embed(self, texts: Sequence[str], side: "Side") -> tuple[np.ndarray, int]:
+        """Vectors, and how many tokens they were made of; in the thread of requests that have many queries."""
+
+        def work(snapshot: Snapshot) -> tuple[np.ndarray, int]:
+            vectors = self._encode(snapshot, texts, side)
+            with self._encoding:
+                return vectors, _tokens(snapshot, texts, side)
+
+        return await asyncio.get_running_loop().run_in_executor(self._scans[1], work, self.snapshot)
+
+    def _answer(self, tickets: Sequence[Ticket[Asked, Answer]]) -> list[Answer | Exception]:
+        answers = answer_batch(self.snapshot, tickets, partial(self._encode, side="query"), self.source.threads)
+        first = next((answer for answer in answers if isinstance(answer, Answer)), None)
+        if first is not None and self.observe is not None:
+            self.observe(sum(ticket.item.weight for ticket in tickets), first.steps)
+        return answers
+
+    def _encode(self, snapshot: Snapshot, texts: Sequence[str], side: "Side") -> np.ndarray:
+        """A few texts at a time, so that others have their turn in between."""
+        parts = []
+        for start in range(0, len(texts), ENCODED_AT_A_TIME):
+            with self._encoding:
+                parts.append(_embed(snapshot, texts[start : start + ENCODED_AT_A_TIME], side))
+        return np.concatenate(parts)
+
+    def _write(
+        self, tickets: Sequence[Ticket[Change, tuple[Changes, int]]]
+    ) -> Sequence[tuple[Changes, int] | Exception]:
+        """Together; where that is refused, one by one, so that only the culprit hears of it."""
+        changes = [ticket.item for ticket in tickets]
+        try:
+            outcomes = self._commit(changes)
+        except BusyError:
+            busy = Refusal(409, "index_busy", "Another process is writing to this index; try again in a second.")
+            return [busy] * len(tickets)
+        except Refusal as refusal:
+            return [refusal] * len(tickets)
+        except RepconcError as error:
+            if len(tickets) == 1:
+                return [
+                    Refusal(422, "invalid_document", first_line(error).replace(str(self.source.folder), "the index"))
+                ]
+            return [answer for ticket in tickets for answer in self._write([ticket])]
+        return [(outcome, self.snapshot.index.manifest.version) for outcome in outcomes]
+
+    def _commit(self, changes: Sequence[Change]) -> list[Changes]:
+        self._refresh()  # another process may have written
+        outcomes = commit(self.snapshot, changes, partial(self._encode, side="document"))
+        self._refresh()
+        if len(self.snapshot.index.segments) > self._limits.segments:
+            self._merge()
+        return outcomes
+
+    def _merge(self) -> None:
+        try:
+            merge_small(self.source.folder, self._limits.segments)
+            self._refresh()
+        except (RepconcError, OSError) as error:  # what was written is written, and the next write tries again
+            log.warning("the segments of index %r cannot be merged: %s", self.source.name, first_line(error))
+
+    async def _watch(self) -> None:
+        """Look for a new version in the folder, or for another index in its place."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if self._stamp() != self._seen:
+                await loop.run_in_executor(self._disk, self._try_to_refresh)
+
+    def _try_to_refresh(self) -> None:
+        try:
+            self._refresh()
+        except Exception as error:  # whatever lies there now: the index that is open goes on
+            self._seen = self._stamp()
+            log.warning("the new version of index %r cannot be opened: %s", self.source.name, first_line(error))
+
+    def _refresh(self) -> None:
+        """Open the newest state, where there is a new one; searches that run keep theirs."""
+        stamp = self._stamp()
+        if stamp == self._seen:
+            return
+        self.snapshot = open_snapshot(self.source, self.snapshot)
+        self._seen = stamp
+        log.info("index %r is at version %d", self.source.name, self.snapshot.index.manifest.version)
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        """Another one after every commit, which renames a new file into place."""
+        try:
+            found = (self.source.folder / MANIFEST).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _embed(snapshot: Snapshot, texts: Sequence[str], side: "Side") -> np.ndarray:
+    if snapshot.encoder is None:
+        raise internal()
+    return snapshot.encoder.embed_queries(texts) if side == "query" else snapshot.encoder.embed_documents(texts)
+
+
+def _tokens(snapshot: Snapshot, texts: Sequence[str], side: "Side") -> int:
+    """As the encoder counts them; padding is no token."""
+    if snapshot.encoder is None:
+        raise internal()
+    features = snapshot.encoder.tokenize(side, texts)
+    mask = features.get("attention_mask")
+    return int(mask.sum()) if mask is not None else int(features["input_ids"].numel())

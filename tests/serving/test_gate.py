@@ -1,0 +1,201 @@
+"""Who may do what, under which name, and how much; and what every answer carries."""
+
+import base64
+import http.client
+import socket
+import time
+from contextlib import closing, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repconc.errors import RepconcError
+from repconc.serving.settings import Access, access_of, read_token
+from tests.serving.conftest import vector_index, vector_of
+from tests.serving.running import TOKEN, running
+
+WRITE = {"documents": [{"id": "gate", "text": "x", "vector": vector_of(1)}]}
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/site/search.js", "/v1/index", "/nothing", "/health", "/metrics"])
+def test_every_answer_carries_our_headers(vector_server, path):
+    headers = vector_server.ask(path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "server" not in headers and not [name for name in headers if name.startswith("access-control")]
+
+
+def test_writing_needs_the_token(vector_server):
+    for token in (None, "wrong", TOKEN[:-1], TOKEN + "x"):
+        reply = vector_server.ask("/v1/documents", WRITE, token=token)
+        assert reply.status == 401 and reply.code == "unauthorized" and reply.headers["www-authenticate"] == "Bearer"
+        assert vector_server.ask("/v1/documents/d1", method="DELETE", token=token).status == 401
+    assert vector_server.ask("/v1/documents/d1").status == 200
+    assert vector_server.ask("/v1/documents", WRITE, token=TOKEN).status == 200
+
+
+def test_without_a_token_nobody_writes(tmp_path):
+    with running(vector_index(tmp_path / "index"), folder=tmp_path, token=None) as server:
+        reply = server.ask("/v1/documents", WRITE, token="")
+        assert reply.status == 403 and reply.code == "read_only"
+        assert server.ask("/v1/search", {"vector": vector_of(1)}).status == 200
+
+
+def test_protected_every_route_but_health_needs_it(tmp_path):
+    with running(vector_index(tmp_path / "index"), "--protect-reads", folder=tmp_path) as server:
+        assert server.ask("/health").status == 200
+        for path in ("/", "/docs", "/openapi.json", "/v1/index", "/v1/search?q=x", "/metrics", "/ready", "/nothing"):
+            assert server.ask(path).status == 401, path
+            assert server.ask(path, token=TOKEN).status in (200, 404, 422), path
+        assert server.ask("/").headers["www-authenticate"].startswith("Basic"), "so that a browser asks for it"
+        password = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
+        assert server.ask("/", Authorization=f"Basic {password}").status == 200
+        for header in (
+            "Basic !!",
+            "Basic",
+            "Bearer",
+            "bearer  ",
+            "x" * 5000,
+            "Basic " + base64.b64encode(b"x").decode(),
+        ):
+            assert server.ask("/", Authorization=header).status == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]", "localhost.x"]
+)
+def test_other_names_are_not_answered(vector_server, host):
+    reply = vector_server.ask("/v1/index", Host=host)
+    assert reply.status in (400, 421)
+    assert vector_server.ask("/health", Host=host or "x").status == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1", "[::1]:8080"])
+def test_its_own_names_are(vector_server, host):
+    assert vector_server.ask("/v1/index", Host=host).status == 200
+
+
+def test_a_request_that_is_too_large_is_cut_off(tmp_path):
+    with running(vector_index(tmp_path / "index"), "--body", 2048, folder=tmp_path) as server:
+        assert server.ask("/v1/search", b"x" * 2048).status == 422
+        reply = server.ask("/v1/search", b"x" * 5000)
+        assert reply.status == 413 and reply.code == "too_large"
+        host, port = server.address.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        chunks = (b"y" * 1000 for _ in range(10))  # nobody says how long it will be
+        with closing(connection), suppress(ConnectionError):  # which may end while we still send
+            connection.request("POST", "/v1/search", chunks, {"Content-Type": "application/json"}, encode_chunked=True)
+            assert connection.getresponse().status == 413
+        assert server.ask("/v1/search", {"vector": vector_of(1)}).status == 200
+
+
+def test_a_slow_sender_is_not_waited_for_and_stops_nobody(tmp_path):
+    with running(vector_index(tmp_path / "index"), "--timeout", 1, folder=tmp_path) as server:
+        host, port = server.address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), 20) as slow:
+            slow.sendall(b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+            began = time.monotonic()
+            assert server.ask("/v1/search", {"vector": vector_of(1)}).status == 200
+            assert time.monotonic() - began < 0.9
+            assert slow.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_heads_are_bounded_too(tmp_path):
+    with running(vector_index(tmp_path / "index"), "--timeout", 1, folder=tmp_path) as server:
+        host, port = server.address.removeprefix("http://").split(":")
+        begun = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+        whole = begun + b"\r\n"
+        for content in (b"", begun, whole + begun, begun + b"X: y\r\n" * 20_000):  # silent, slow, slow later, endless
+            with socket.create_connection((host, int(port)), 20) as one, suppress(ConnectionError):
+                one.sendall(content)
+                received = b""
+                while more := one.recv(1000):
+                    received += more
+                assert received.count(b"200 OK") == content.count(whole)
+        assert server.ask("/health").status == 200
+
+
+def test_past_the_queue_it_says_when_to_come_again(tmp_path):
+    with running(vector_index(tmp_path / "index"), "--queue", 2, "--timeout", 5, folder=tmp_path) as server:
+        host, port = server.address.removeprefix("http://").split(":")
+        waiting = [socket.create_connection((host, int(port)), 20) for _ in range(2)]
+        for one in waiting:  # their bodies never come
+            one.sendall(b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        time.sleep(0.3)
+        reply = server.ask("/v1/search", {"vector": vector_of(1)})
+        assert reply.status == 429 and reply.code == "too_many_requests" and int(reply.headers["retry-after"]) >= 1
+        assert server.ask("/health").status == server.ask("/ready").status == server.ask("/metrics").status == 200
+        for one in waiting:
+            one.close()
+        time.sleep(0.3)
+        assert server.ask("/v1/search", {"vector": vector_of(1)}).status == 200
+
+
+def test_metrics(vector_server):
+    vector_server.ask("/v1/search", {"vector": vector_of(1)})
+    vector_server.ask("/nothing/that/exists")
+    page = vector_server.ask("/metrics").body.decode()
+    for series in (
+        'repconc_requests_total{route="/v1/search",status="200"}',
+        'repconc_requests_total{route="other",status="404"}',
+        'repconc_step_seconds_bucket{le="0.001",step="scan"}',
+        'repconc_queue_queries{index="index"} 0',
+        'repconc_index_documents{index="index"}',
+        'repconc_index_bytes{index="index"}',
+    ):
+        assert series in page, series
+    assert "that/exists" not in page, "nothing of a request becomes the name of a series"
+
+
+def test_unknown_routes_and_methods(vector_server):
+    for path, method, status in (
+        ("/v1/nothing", "GET", 404),
+        ("/v1/search", "PUT", 405),
+        ("/site/../app.py", "GET", 404),
+    ):
+        reply = vector_server.ask(path, method=method)
+        assert reply.status == status and reply.json["error"]["message"].endswith(".")
+
+
+def test_the_log_holds_nothing_of_a_request(vector_server):
+    vector_server.ask("/v1/search?q=secret-of-a-user%0aFORGED", Host="forged.example")
+    vector_server.ask("/v1/search", {"vector": vector_of(1), "filter": "secret-of-a-user = 1"})
+    assert "secret-of-a-user" not in vector_server.log.read_text()
+    assert "forged" not in vector_server.log.read_text().lower()
+
+
+def test_what_an_address_calls_for():
+    assert access_of("127.0.0.1", None, []).open_to_read and access_of("::1", None, []).open_to_read
+    assert access_of("localhost", TOKEN, ["proxy.example"]).hosts == Access().hosts | {"proxy.example"}
+    assert not access_of("127.0.0.1", TOKEN, [], protected=True).open_to_read
+    assert not access_of("10.0.0.5", TOKEN, []).open_to_read
+    assert access_of("10.0.0.5", TOKEN, ["Search.Example"]).hosts == {"10.0.0.5", "search.example"}
+    for host, token, sentence in (
+        ("0.0.0.0", None, "can be reached from other machines, so that a token is needed"),
+        ("10.0.0.5", None, "set REPCONC_TOKEN"),
+        ("0.0.0.0", TOKEN, "--allow-host"),
+        ("127.0.0.1", "short", "shorter than 16 characters"),
+    ):
+        with pytest.raises(RepconcError, match=sentence):
+            access_of(host, token, [])
+
+
+@given(st.text(max_size=30))
+def test_no_name_but_loopback_opens_reading(host):
+    try:
+        access = access_of(host, TOKEN, ["x"])
+    except RepconcError:
+        return
+    assert not access.open_to_read or host.lower() == "localhost" or host.startswith("127.") or host.endswith("1")
+
+
+def test_tokens_come_from_files_or_the_environment(tmp_path):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "empty").write_text("\n")
+    assert read_token(tmp_path / "token", "other") == TOKEN
+    assert read_token(None, "other") == "other" and read_token(None, "") is None
+    with pytest.raises(RepconcError, match="holds no token"):
+        read_token(tmp_path / "empty", None)
