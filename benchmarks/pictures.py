@@ -68,7 +68,7 @@ def recall() -> Figure:
     lines = results.read("recall")
     figure = Figure(figsize=(8.4, 4.6), layout="constrained")
     axis = figure.add_subplot()
-    axis.set_prop_cycle(color=colormaps["Paired"].colors)
+    axis.set_prop_cycle(color=colormaps["Paired"](range(12)))
     for system in dict.fromkeys(line["system"] for line in lines):
         own = {line["step"]: line for line in lines if line["system"] == system}.values()
         ours = system.startswith("RepCONC")
