@@ -50,7 +50,7 @@ def main() -> None:
         faiss.omp_set_num_threads(1)
         with threadpool_limits(1):
             for name, (trainer, search) in systems.items():
-                vectors = trainer.corpus.queries(ablation.queries, np.arange(len(ablation.queries))).cpu().numpy()
+                vectors = ablation.setting.asked(trainer)
                 for batch in (1, 32):
                     for probes in (2**power for power in range(lists.bit_length())):
                         line = _point(ablation, vectors, search, probes, batch)
@@ -88,7 +88,7 @@ def _theirs(index: Any, ids: list[str], queries: np.ndarray, probes: int) -> lis
 
 
 def _point(ablation: Ablation, vectors: np.ndarray, search: Search, probes: int, batch: int) -> dict[str, Any]:
-    queries = ablation.dataset.queries("test")
+    queries = ablation.setting.dataset.queries("test")
     cut = [vectors[start : start + batch] for start in range(0, len(vectors), batch)]
     seconds, found = [], []
     for _ in range(ROUNDS):
@@ -96,7 +96,9 @@ def _point(ablation: Ablation, vectors: np.ndarray, search: Search, probes: int,
         found = [hits for part in cut for hits in search(part, probes)]
         seconds.append(time.perf_counter() - start)
     run = {query.id: hits for query, hits in zip(queries, found, strict=True)}
-    means = evaluate(run, ablation.dataset.qrels("test"), ["MRR@10"], ablation.dataset.relevance("test")).means
+    means = evaluate(
+        run, ablation.setting.dataset.qrels("test"), ["MRR@10"], ablation.setting.dataset.relevance("test")
+    ).means
     return {"MRR@10": round(means["MRR@10"], 5), "queries a second": round(len(queries) / float(np.median(seconds)), 1)}
 
 

@@ -30,9 +30,10 @@ MAY_IMPORT = {
     "training": BASE | {"codec", "kernel", "quantization", "models", "losses", "indexes", "data", "evaluation"},
     "search": BASE | {"indexes", "models"},
     "indexing": BASE | {"codec", "data", "indexes", "models", "search"},
-    "compression": BASE | {"codec", "maps", "models", "quantization", "data", "indexes", "evaluation", "training"},
+    "baselines": BASE | {"codec", "maps", "models", "quantization", "losses", "indexes", "training"},
+    "compression": BASE
+    | {"codec", "maps", "models", "quantization", "data", "indexes", "evaluation", "training", "baselines"},
     "serving": BASE | {"codec", "indexes", "models", "search"},
-    "baselines": BASE | {"models", "data", "indexes", "evaluation", "search"},
 }
 
 

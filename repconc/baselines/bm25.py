@@ -12,6 +12,7 @@ from repconc.errors import RepconcError, import_extra
 from repconc.indexes.top import best
 from repconc.records import Document, Hit
 
+NAME = "BM25"
 K1, B = 1.2, 0.75
 
 

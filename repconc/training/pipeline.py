@@ -18,12 +18,14 @@ from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
 from repconc.models.manifest import MANIFEST, ModelManifest
 from repconc.models.repconc import RepconcModel, save_model
+from repconc.training.dpq import DifferentiableLoss
 from repconc.training.loop import Observer
 from repconc.training.possible import refuse_impossible
 from repconc.training.ranks import Ranks
 from repconc.training.reading import Labelled, make_examples, read
 from repconc.training.recipe import Recipe
 from repconc.training.report import draw_report
+from repconc.training.stage_one import StageOneLoss
 from repconc.training.trainer import Trainer
 
 OTHERWISE = "remove it, choose another name, or go on with it by --resume"
@@ -104,8 +106,9 @@ def run_phases(trainer: Trainer) -> dict[str, dict[str, float]]:
     if recipe.method == "dense":
         return figures
     trainer.warm_up(rotate=recipe.method != "pq")
-    if recipe.method == "repconc":
-        figures["stage 1"] = {measure: trainer.stage_one().best}
+    if recipe.method in ("repconc", "dpq"):
+        loss = StageOneLoss if recipe.method == "repconc" else DifferentiableLoss
+        figures["stage 1"] = {measure: trainer.stage_one(loss).best}
     figures["codes"] = trainer.code() | trainer.measure_codes()
     if recipe.method in ("repconc", "jpq"):
         figures["stage 2"] = {measure: trainer.stage_two().best}

@@ -14,6 +14,7 @@ def refuse_impossible(recipe: Recipe, *, dimension: int, documents: int, pairs: 
         _refuse_quantizer(recipe, dimension, documents)
     if recipe.method == "repconc":
         _refuse_constraint(recipe, documents, pairs)
+    if recipe.method in ("repconc", "dpq"):
         phases.append(recipe.stage_one)
     if recipe.method in ("repconc", "jpq"):
         phases.append(recipe.stage_two)

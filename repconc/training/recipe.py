@@ -13,7 +13,7 @@ from pydantic import Field, PositiveInt, ValidationError
 from repconc.config import EncoderSettings, Settings
 from repconc.errors import RepconcError, first_line
 
-Method = Literal["repconc", "jpq", "opq", "pq", "dense"]
+Method = Literal["repconc", "jpq", "dpq", "opq", "pq", "dense"]
 Negatives = Literal["in-batch", "static", "refreshed", "dynamic"]
 
 

@@ -17,7 +17,13 @@ from repconc.training.step import Rows
 
 
 class StageOneLoss:
-    """The loss of stage 1; it remembers the last batch's codes, so that their balance can be logged."""
+    """The loss of stage 1; it remembers the last batch's codes, so that their balance can be logged.
+
+    Its parts are methods, because compared methods differ in one of them each (baselines/).
+    """
+
+    constrained = True
+    """Whether codes are assigned under the constraint, where the recipe asks for it."""
 
     def __init__(
         self,
@@ -35,17 +41,24 @@ class StageOneLoss:
     def __call__(self, queries: Tensor, documents: Tensor, rows: Rows) -> dict[str, Tensor]:
         quantizer, own = self.quantizer, rows.own
         codes = self.ranks.gather(quantizer.assign(documents[own], self.constraint))  # [N, M] Sinkhorn over all ranks
-        quantized = quantizer.straight_through(documents, codes)  # [N, D]
-        scores = self.scale * queries @ quantized.T  # [B, N]
+        scores = self.scale * queries @ self.quantized(documents, codes).T  # [B, N]
         ranked = ranking_of_scores(scores, rows.positives, rows.masked)
         if rows.taught is not None:
             ranked = torch.lerp(ranked, distillation(scores, rows.taught, rows.repeated), self.taught)
-        clustered = clustering(documents[own], quantizer.decode(codes[own]))
+        clustered = self.clustered(documents[own], quantizer.decode(codes[own]))
         self.last = documents.detach(), codes
         return {
             "ranking": rows.query_share * ranked,
             "clustering": rows.document_share * self.weight * self.scale * clustered,
         }
+
+    def quantized(self, documents: Tensor, codes: Tensor) -> Tensor:
+        """[N, D]: what queries are compared with."""
+        return self.quantizer.straight_through(documents, codes)
+
+    def clustered(self, documents: Tensor, decoded: Tensor) -> Tensor:
+        """How far documents are from their codewords; both move."""
+        return clustering(documents, decoded)
 
     def balance(self) -> dict[str, float]:
         """How evenly the last batch used the codewords: as it was coded, and as the nearest codewords would be."""

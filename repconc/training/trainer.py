@@ -6,7 +6,7 @@ was killed anywhere goes through the same phases in the same order, quickly up t
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from safetensors.numpy import load_file, save
 
 from repconc.codec import Codec
 from repconc.files import atomic_write
-from repconc.models.dual import DualEncoder
+from repconc.models.dual import SIDES, DualEncoder
+from repconc.models.encoder import Side
 from repconc.quantization.opq import train_opq
 from repconc.quantization.product import Constraint, ProductQuantizer
 from repconc.training.corpus import Corpus
@@ -103,15 +104,17 @@ class Trainer:
         self.quantizer = ProductQuantizer.from_codec(codec).to(self.model.device)
         return float(arrays["seconds"][0])
 
-    def stage_one(self) -> State:
+    def stage_one(self, loss_of: type[StageOneLoss] = StageOneLoss, sides: Sequence[Side] = SIDES) -> State:
         """Encoders and codebooks together, with static hard negatives that the warmed-up model retrieves."""
         settings, quantizer = self.recipe.stage_one, self.quantizer
         constraint = Constraint(settings.epsilon, settings.iterations, self.ranks.collectives)
         weight = paper_weight(len(quantizer.codebooks)) if settings.weight is None else settings.weight
-        chosen, taught = constraint if settings.constraint else None, settings.distillation
-        loss = StageOneLoss(quantizer, chosen, weight, self.scale, self.ranks, taught)
+        chosen, taught = constraint if settings.constraint and loss_of.constrained else None, settings.distillation
+        loss = loss_of(quantizer, chosen, weight, self.scale, self.ranks, taught)
         validate = partial(self.corpus.measure_codes, quantizer)
-        return self._contrast(settings, "stage-1", loss, validate, negatives="static", loss_with_codes=loss)
+        return self._contrast(
+            settings, "stage-1", loss, validate, negatives="static", loss_with_codes=loss, sides=sides
+        )
 
     def code(self) -> dict[str, float]:
         """Code all documents with their nearest codewords; from here on they are fixed. Gives the use of the codes."""
@@ -151,6 +154,7 @@ class Trainer:
         *,
         negatives: str,
         loss_with_codes: StageOneLoss | None = None,
+        sides: Sequence[Side] = SIDES,
     ) -> State:
         batches = self._batches(settings)
         every = settings.refresh if isinstance(settings, DensePhase) and negatives == "refreshed" else batches.steps
@@ -167,7 +171,8 @@ class Trainer:
 
         quantizer = {"codebooks": self.quantizer.codebooks} if loss_with_codes else {}
         balance = loss_with_codes.balance if loss_with_codes else dict
-        task = Task(name, batches.steps, self.model.trainable(), quantizer, backward, validate, balance)
+        learns = self.model.trainable(sides)
+        task = Task(name, batches.steps, learns, quantizer, backward, validate, balance)
         return self._fit(task, settings)
 
     def _search_fixed(

@@ -28,7 +28,7 @@ def recipe(encoder, **changes):
     return make_recipe(FAST | {"encoder": {"documents": str(encoder)}} | changes)
 
 
-@pytest.mark.parametrize("method", ["repconc", "jpq", "opq", "pq", "dense"])
+@pytest.mark.parametrize("method", ["repconc", "jpq", "dpq", "opq", "pq", "dense"])
 def test_a_model_is_made_and_loads_without_us(method, tiny_static, labelled, tmp_path):
     dataset = load_dataset(labelled)
     model = train(dataset, tmp_path / "model", recipe(tiny_static, method=method))

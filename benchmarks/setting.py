@@ -1,0 +1,90 @@
+"""One set, recipe and seed: the dense model that all compressed ones start from, and the test questions.
+
+Checkpoints lie in the cache: what was trained once is read the next time.
+"""
+
+import copy
+import shutil
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.baselines import vectors_of
+from repconc import Encoder, load_dataset
+from repconc.data.catalogue import folder_of, get
+from repconc.evaluation.measures import Evaluation, evaluate
+from repconc.files import cache_directory
+from repconc.indexes.codes import CodeIndex
+from repconc.models.inputs import CachedVectors, Inputs, Texts
+from repconc.training.examples import Examples
+from repconc.training.loop import State
+from repconc.training.pipeline import make_model
+from repconc.training.reading import read_examples
+from repconc.training.recipe import RECIPES, Recipe, make_recipe, read_recipe
+from repconc.training.trainer import Trainer
+
+MEASURES = ("MRR@10", "R@100")
+Search = Callable[[np.ndarray, int], Any]
+
+
+class Setting:
+    """What is shared by all that is compared."""
+
+    def __init__(self, name: str, recipe: str, seed: int) -> None:
+        if not folder_of(name).is_dir():
+            get(name)
+        self.dataset = load_dataset(folder_of(name))
+        own = RECIPES / f"{name}-{recipe}.toml"  # settings that were chosen on the dev queries of this set
+        self.recipe = make_recipe(read_recipe(own if own.exists() else recipe) | {"seed": seed})
+        self.key = {"dataset": name, "recipe": recipe, "seed": seed}
+        self.encoder = Encoder(self.recipe.encoder)
+        self.folder = cache_directory() / "training" / f"{name}-{recipe}-{seed}"
+
+    @cached_property
+    def examples(self) -> Examples:
+        heads, cache = self.recipe.train == "heads", cache_directory() / "training"
+        vectors = vectors_of(self.dataset, self.recipe.encoder.documents) if heads else None
+        return read_examples(self.dataset, self.encoder, self.recipe, vectors=vectors, cache=cache)
+
+    @cached_property
+    def queries(self) -> Inputs:
+        texts = [query.text for query in self.dataset.queries("test")]
+        if self.recipe.train == "heads":
+            return CachedVectors([self.encoder.embed_queries(texts)])
+        return Texts(self.encoder, "query", texts)
+
+    def sized(self, size: int) -> Recipe:
+        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size})
+        return self.recipe.model_copy(update={"quantizer": quantizer})
+
+    def trainer(self, name: str, recipe: Recipe, model: Any = None, warmed: Path | None = None) -> Trainer:
+        """In a folder of its own. model: copied; None: as the encoder comes. warmed: whose OPQ it starts from."""
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if warmed is not None:
+            shutil.copy(warmed / "warmup.safetensors", folder)
+        model = make_model(Encoder(recipe.encoder), recipe) if model is None else copy.deepcopy(model)
+        return Trainer(model, self.examples, recipe, folder)
+
+    def train_dense(self, trainer: Trainer) -> list[State]:
+        return [trainer.dense(phase, f"dense-{n}") for n, phase in enumerate(self.recipe.dense, start=1)]
+
+    def asked(self, trainer: Trainer) -> np.ndarray:
+        """Test questions [Q, D] under a model."""
+        return trainer.corpus.queries(self.queries, np.arange(len(self.queries))).cpu().numpy()
+
+    def vectors(self, trainer: Trainer) -> tuple[np.ndarray, np.ndarray]:
+        """Test questions [Q, D] and all documents [N, D] under a model."""
+        return self.asked(trainer), trainer.corpus.vectors(trainer.corpus.everything).cpu().numpy()
+
+    def evaluate(self, queries: np.ndarray, search: Search) -> Evaluation:
+        ids = [query.id for query in self.dataset.queries("test")]
+        run = dict(zip(ids, search(queries, 100), strict=True))
+        return evaluate(run, self.dataset.qrels("test"), MEASURES, self.dataset.relevance("test"))
+
+    def index(self, trainer: Trainer) -> CodeIndex:
+        """The codes of a trained model."""
+        return CodeIndex(self.examples.document_ids, trainer.codes, trainer.quantizer.to_codec())

@@ -1,0 +1,34 @@
+"""Distill-VQ (Xiao et al., 2022): no labels; compressed scores learn to rank as uncompressed ones of the same encoder.
+
+Document vectors stay. The query encoder and the codebooks learn by the divergence between the two distributions over
+retrieved and random documents, with nearest codewords, and no clustering loss.
+"""
+
+from torch import Tensor
+
+from repconc.training.loop import State
+from repconc.training.recipe import Recipe
+from repconc.training.stage_one import StageOneLoss
+from repconc.training.trainer import Trainer
+
+NAME = "Distill-VQ"
+
+
+class DistilledLoss(StageOneLoss):
+    """Distillation alone."""
+
+    constrained = False
+
+    def clustered(self, documents: Tensor, decoded: Tensor) -> Tensor:
+        return documents.new_zeros(())
+
+
+def recipe(base: Recipe) -> Recipe:
+    return base.model_copy(update={"stage_one": base.stage_one.model_copy(update={"distillation": 1.0})})
+
+
+def train(trainer: Trainer) -> list[State]:
+    trainer.model.separate_queries()
+    state = trainer.stage_one(DistilledLoss, sides=["query"])
+    trainer.code()
+    return [state]

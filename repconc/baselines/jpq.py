@@ -1,0 +1,11 @@
+"""JPQ (Zhan et al., 2021): OPQ's codes stay; the query encoder and the codebooks learn by dynamic hard negatives."""
+
+from repconc.training.loop import State
+from repconc.training.trainer import Trainer
+
+NAME = "JPQ"
+
+
+def train(trainer: Trainer) -> list[State]:
+    trainer.code()
+    return [trainer.stage_two()]

@@ -1,0 +1,45 @@
+"""MoPQ (Xiao et al., 2021): the matching loss, which asks of codewords to rank well and not to lie close.
+
+A document takes a codeword of each block by a random choice, the nearer the likelier; the probabilities carry the
+gradient, the likeliest choice the value:
+
+    p_k = softmax_k(-|x - c_k|^2 / t),    chosen = onehot(argmax p) + (p - p.detach()),    quantized = chosen C
+
+There is no clustering loss and no constraint. Contrastive samples from all ranks, its second idea, are ours anyway.
+"""
+
+import torch
+from torch import Tensor
+
+from repconc.quantization.product import squared_distances
+from repconc.training.loop import State
+from repconc.training.stage_one import StageOneLoss
+from repconc.training.trainer import Trainer
+
+NAME = "MoPQ"
+
+
+class MatchingLoss(StageOneLoss):
+    """The ranking loss over documents whose codewords are chosen by chance."""
+
+    constrained = False
+
+    def quantized(self, documents: Tensor, codes: Tensor) -> Tensor:
+        codebooks = self.quantizer.codebooks  # [M, K, d]
+        distances = squared_distances(self.quantizer.split(documents).transpose(0, 1), codebooks)  # [M, N, K]
+        temperature = (
+            distances.detach().amin(dim=2).mean()
+        )  # the nearest is about e times as likely as one twice as far
+        likely = (-distances / temperature).softmax(dim=2)
+        chosen = torch.nn.functional.one_hot(codes.T, codebooks.shape[1]) + (likely - likely.detach())
+        blocks = torch.bmm(chosen, codebooks).transpose(0, 1)  # [N, M, d]
+        return blocks.reshape(len(documents), -1)[:, : self.quantizer.dimension]
+
+    def clustered(self, documents: Tensor, decoded: Tensor) -> Tensor:
+        return documents.new_zeros(())
+
+
+def train(trainer: Trainer) -> list[State]:
+    state = trainer.stage_one(MatchingLoss)
+    trainer.code()
+    return [state]

@@ -1,0 +1,62 @@
+"""Compared methods that are trained: what each moves, and what it leaves alone."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from repconc.baselines import bpr, mopq
+from repconc.baselines.registry import methods
+from repconc.quantization.product import ProductQuantizer
+from repconc.training.ranks import Ranks
+from repconc.training.recipe import Quantizer, Recipe, StageOne, StageTwo
+from repconc.training.trainer import Trainer
+
+RECIPE = Recipe(
+    quantizer=Quantizer(bytes=4, codewords=16, turns=5),
+    stage_one=StageOne(epochs=4, batch=16, depth=20, evaluations=2, encoder_rate=0.02, codebook_rate=0.01),
+    stage_two=StageTwo(epochs=4, batch=16, depth=20, evaluations=2, encoder_rate=0.01, codebook_rate=0.01),
+)
+TRAINED = {name: method for name, method in methods().items() if hasattr(method, "train")}
+FIXED_DOCUMENTS = {"OPQ", "JPQ", "Distill-VQ"}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_it_learns_and_codes_all_documents(name, static, tmp_path):
+    model, examples = static
+    method = TRAINED[name]
+    trainer = Trainer(model, examples, method.recipe(RECIPE) if hasattr(method, "recipe") else RECIPE, tmp_path)
+    trainer.warm_up()
+    before = trainer.corpus.vectors(trainer.corpus.everything)
+    weights = model.text[0].sub_modules["document"][0].embedding.weight.detach().clone().numpy()
+    states = method.train(trainer)
+    if name in FIXED_DOCUMENTS:
+        assert torch.equal(before, trainer.corpus.vectors(trainer.corpus.everything))
+    else:  # those of the last step, which need not be the best on dev
+        last = load_file(tmp_path / "stage-1.safetensors")["weights/query.0.embedding.weight"]
+        assert not np.array_equal(last, weights), "both sides share the encoder, and it learns"
+    blocks = bpr.fixed(model.dimension) if name == "BPR" else 4
+    assert trainer.codes.shape == (len(examples.document_ids), blocks)
+    for state in states:
+        losses = [line["ranking"] for line in state.history if "ranking" in line]
+        assert min(losses) < losses[0]
+
+
+def test_choosing_by_chance_has_the_value_of_the_nearest_and_the_gradient_of_all():
+    torch.manual_seed(0)
+    quantizer = ProductQuantizer(torch.randn(2, 8, 3), 6)
+    loss = mopq.MatchingLoss(quantizer, None, 0.0, 1.0, Ranks())
+    documents = torch.randn(5, 6, requires_grad=True)
+    codes = quantizer.assign(documents.detach(), None)
+    quantized = loss.quantized(documents, codes)
+    torch.testing.assert_close(quantized, quantizer.decode(codes))
+    quantized.square().sum().backward()
+    assert documents.grad.abs().sum() > 0
+    assert (quantizer.codebooks.grad.abs().sum(dim=2) > 0).all(), "codewords that nobody took move too"
+
+
+def test_signs_are_the_nearest_corners_of_a_cube():
+    vectors = torch.from_numpy(np.random.default_rng(0).normal(size=(50, 16)).astype(np.float32))
+    quantizer = ProductQuantizer(torch.from_numpy(bpr.corners(16)), 16)
+    decoded = quantizer.decode(quantizer.assign(vectors, None))
+    torch.testing.assert_close(decoded, torch.where(vectors >= 0, 1.0, -1.0))
