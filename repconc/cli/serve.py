@@ -72,7 +72,7 @@ def _sources(
 ) -> "list[Source]":
     from repconc.serving.settings import Source
 
-    folders = dict(_named(text, Path(text).resolve().name) for text in indexes)
+    folders = dict(_named(text, _last_name(Path(text))) for text in indexes)
     if len(folders) < len(indexes):
         raise RepconcError("Two indexes have the same name; name them: NAME=FOLDER.")
     first = next(iter(folders))
@@ -96,3 +96,8 @@ def _named(text: str, default: str) -> tuple[str, str]:
     """NAME=REST, or REST with the default name."""
     name, sign, rest = text.partition("=")
     return (name, rest) if sign and name and "/" not in name else (default, text)
+
+
+def _last_name(folder: Path) -> str:
+    """As the user wrote it: a link keeps its own name when it turns."""
+    return folder.name if folder.name.strip(".") else folder.resolve().name

@@ -12,7 +12,7 @@ from repconc.serving import schemas
 from repconc.serving.gate import Gate
 from repconc.serving.metrics import Metrics
 from repconc.serving.pages import page_routes
-from repconc.serving.refusals import Refusal, invalid
+from repconc.serving.refusals import Refusal, internal, invalid
 from repconc.serving.routes import document_routes, index_routes, search_routes
 from repconc.serving.served import Served
 from repconc.serving.settings import Access, Limits
@@ -102,6 +102,10 @@ def _add_refusals(app: FastAPI) -> None:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if part != "body")[:200]
         return _response(invalid(f"{place}: {first['msg']}." if place else f"{first['msg']}."))
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> Response:
+        return _response(internal())  # and the gate, which gets it next, logs it
 
     @app.exception_handler(HTTPException)
     async def not_found(_: Request, error: HTTPException) -> Response:

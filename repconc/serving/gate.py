@@ -114,7 +114,7 @@ class Gate:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                break
+                raise Refusal(400, "cut_off", "The request ended before its length; send it whole.", close=True)
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self._limits.body:

@@ -11,7 +11,7 @@ class EmbeddingsRequest(Wire):
     """The shape that OpenAI's clients send; the model is the name of an index, whose encoder is used."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"input": ["who wrote Carmen?"]}]})
-    input: Question | Annotated[list[Question], Field(min_length=1, max_length=MOST_QUERIES)]
+    input: Question | Annotated[list[Question], Field(fail_fast=True, min_length=1, max_length=MOST_QUERIES)]
     model: Annotated[str, Field(max_length=LONGEST_ID)] | None = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None

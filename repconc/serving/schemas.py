@@ -20,9 +20,9 @@ LARGEST_VALUE = 1e15
 DEEPEST_METADATA = 16
 
 Value = Annotated[float, Field(ge=-LARGEST_VALUE, le=LARGEST_VALUE, allow_inf_nan=False)]
-Vector = Annotated[list[Value], Field(min_length=1, max_length=WIDEST_VECTOR)]
+Vector = Annotated[list[Value], Field(fail_fast=True, min_length=1, max_length=WIDEST_VECTOR)]
 Question = Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY, pattern=r"\S")]
-Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$")]
 K = Annotated[int, Field(ge=1, le=LARGEST_K, description="Results a query.")]
 Probes = Annotated[int, Field(ge=1, le=10_000_000, description="Lists to read; as tuned where it is not given.")]
 FilterText = Annotated[
@@ -48,9 +48,9 @@ class SearchRequest(Wire):
         }
     )
     query: Question | None = None
-    queries: Annotated[list[Question], Field(min_length=1, max_length=MOST_QUERIES)] | None = None
+    queries: Annotated[list[Question], Field(fail_fast=True, min_length=1, max_length=MOST_QUERIES)] | None = None
     vector: Vector | None = None
-    vectors: Annotated[list[Vector], Field(min_length=1, max_length=MOST_QUERIES)] | None = None
+    vectors: Annotated[list[Vector], Field(fail_fast=True, min_length=1, max_length=MOST_QUERIES)] | None = None
     k: K = 10
     probes: Probes | None = None
     filter: FilterText | None = None
@@ -143,7 +143,7 @@ class DocumentsRequest(Wire):
             ]
         }
     )
-    documents: Annotated[list[DocumentModel], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+    documents: Annotated[list[DocumentModel], Field(fail_fast=True, min_length=1, max_length=MOST_DOCUMENTS)]
 
     @model_validator(mode="after")
     def _no_id_twice(self) -> "DocumentsRequest":

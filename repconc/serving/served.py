@@ -106,7 +106,7 @@ class Served:
         """Together; where that is refused, one by one, so that only the culprit hears of it."""
         changes = [ticket.item for ticket in tickets]
         try:
-            outcomes = self._commit(changes)
+            outcomes, version = self._commit(changes)
         except BusyError:
             busy = Refusal(409, "index_busy", "Another process is writing to this index; try again in a second.")
             return [busy] * len(tickets)
@@ -118,19 +118,19 @@ class Served:
                     Refusal(422, "invalid_document", first_line(error).replace(str(self.source.folder), "the index"))
                 ]
             return [answer for ticket in tickets for answer in self._write([ticket])]
-        return [(outcome, self.snapshot.index.manifest.version) for outcome in outcomes]
+        return [(outcome, version) for outcome in outcomes]
 
-    def _commit(self, changes: Sequence[Change]) -> list[Changes]:
+    def _commit(self, changes: Sequence[Change]) -> tuple[list[Changes], int]:
         self._refresh()  # another process may have written
-        outcomes = commit(self.snapshot, changes, partial(self._encode, side="document"))
-        self._refresh()
+        done = commit(self.snapshot, self.source.folder, changes, partial(self._encode, side="document"))
+        self._try_to_refresh()  # whatever goes wrong from here on: it is written
         if len(self.snapshot.index.segments) > self._limits.segments:
             self._merge()
-        return outcomes
+        return done
 
     def _merge(self) -> None:
         try:
-            merge_small(self.source.folder, self._limits.segments)
+            merge_small(self.snapshot.index.folder, self._limits.segments)
             self._refresh()
         except (RepconcError, OSError) as error:  # what was written is written, and the next write tries again
             log.warning("the segments of index %r cannot be merged: %s", self.source.name, first_line(error))

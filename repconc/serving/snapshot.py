@@ -1,5 +1,6 @@
 """An index at one moment, with what is needed to ask it. A request keeps the one that it began with."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from repconc.search import encoder_of
 from repconc.serving.schemas import IndexResponse
 from repconc.serving.settings import Source
 from repconc.vectors import Vectors
+
+log = logging.getLogger("repconc.serving")
 
 if TYPE_CHECKING:
     from repconc.models.encoder import Encoder
@@ -29,23 +32,27 @@ class Snapshot:
 
 def open_snapshot(source: Source, before: Snapshot | None = None) -> Snapshot:
     """The newest state; what did not change since `before` is not loaded again."""
-    index = Index(source.folder, like=before.index if before else None)
+    folder = source.folder.resolve()  # a link may turn at any time: a state belongs to the folder that it was read from
+    index = Index(folder, like=before.index if before else None)
     reference = index.manifest.model
     if before is not None and reference == before.index.manifest.model:
         encoder, exact = before.encoder, before.exact
     else:
         encoder = encoder_of(index, source.device, source.model) if reference else None
-        exact = _open_exact(source.vectors, index) if source.vectors else None
+        exact = _open_exact(source.vectors, index, first=before is None) if source.vectors else None
     return Snapshot(index, encoder, exact, describe(source.name, index, encoder is not None, exact is not None))
 
 
-def _open_exact(folder: Path, index: Index) -> FlatIndex:
+def _open_exact(folder: Path, index: Index, first: bool) -> FlatIndex | None:
+    """first: at the start others' vectors are an error; later another index took the place, and goes without them."""
     vectors = Vectors(folder)
     reference = index.manifest.model
     if reference is None or vectors.plan.fingerprint != reference.fingerprint:
-        raise RepconcError(
-            f"The vectors in {folder} were not made by the model of {index.folder}; encode with that model."
-        )
+        sentence = f"The vectors in {folder} were not made by the model of {index.folder}; encode with that model."
+        if first:
+            raise RepconcError(sentence)
+        log.warning("%s Until then there is no uncompressed ranking.", sentence)
+        return None
     vectors.verify()
     return FlatIndex(vectors.ids, list(vectors.blocks()))
 

@@ -6,6 +6,7 @@ answers say what each of them would have done alone.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -75,12 +76,20 @@ def plan_of(index: Index, changes: Sequence[Change]) -> Plan:
     return plan
 
 
-def commit(snapshot: Snapshot, changes: Sequence[Change], encode: EncodeDocuments) -> list[Changes]:
-    """Write them all, or none; gives what each did."""
-    plan = plan_of(snapshot.index, changes)
+def commit(
+    snapshot: Snapshot, served: Path, changes: Sequence[Change], encode: EncodeDocuments
+) -> tuple[list[Changes], int]:
+    """Write them all, or none; gives what each did, and the version of the index that holds it.
+
+    served: the path that the index is known by, which may be a link.
+    """
+    index, plan = snapshot.index, plan_of(snapshot.index, changes)
     coded = list(_coded(snapshot, list(plan.documents.values()), encode))
-    add(snapshot.index.folder, _checked(snapshot.index, coded), replace=True, without=plan.gone)
-    return plan.outcomes
+    add(index.folder, _checked(index, served, coded), replace=True, without=plan.gone)
+    version = read_manifest(index.folder).version
+    if served.resolve() != index.folder:  # written into what nobody asks any more
+        raise _replaced()
+    return plan.outcomes, version
 
 
 def _coded(
@@ -96,11 +105,15 @@ def _coded(
         yield texts, snapshot.index.coding.encode(vectors)
 
 
-def _checked(index: Index, coded: list[tuple[list[Document], np.ndarray]]) -> Batches:
+def _checked(index: Index, served: Path, coded: list[tuple[list[Document], np.ndarray]]) -> Batches:
     """Under the lock: codes of an index that another one has replaced in the meantime must not get into that one."""
-    if read_manifest(index.folder).files != index.manifest.files:
-        raise Refusal(409, "index_replaced", "Another index took the place of this one meanwhile; send it again.")
+    if served.resolve() != index.folder or read_manifest(index.folder).files != index.manifest.files:
+        raise _replaced()
     yield from coded
+
+
+def _replaced() -> Refusal:
+    return Refusal(409, "index_replaced", "Another index took the place of this one meanwhile; send it again.")
 
 
 def read_upsert(snapshot: Snapshot, documents: Sequence[Document], vectors: Sequence[list[float] | None]) -> Upsert:

@@ -2,6 +2,7 @@
 
 import base64
 import http.client
+import json
 import socket
 import time
 from contextlib import closing, suppress
@@ -199,3 +200,37 @@ def test_tokens_come_from_files_or_the_environment(tmp_path):
     assert read_token(None, "other") == "other" and read_token(None, "") is None
     with pytest.raises(RepconcError, match="holds no token"):
         read_token(tmp_path / "empty", None)
+
+
+def test_a_request_that_is_cut_off_does_nothing(vector_server):
+    host, port = vector_server.address.removeprefix("http://").split(":")
+    body = json.dumps({"documents": [{"id": "half", "text": "", "vector": vector_of(1)}]}).encode()
+    head = (
+        f"POST /v1/documents HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body) + 500}\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(10)
+        while connection.recv(65536):
+            pass
+    assert vector_server.ask("/v1/documents/half").status == 404
+
+
+def test_what_goes_wrong_inside_is_told_in_the_one_shape(tmp_path):
+    folder = vector_index(tmp_path / "index")
+    for path in folder.glob("*.codes"):
+        path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+    with running(folder, folder=tmp_path) as server:
+        reply = server.ask("/v1/search", {"vector": vector_of(0)})
+        assert (reply.status, reply.code) == (500, "internal_error")
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert server.ask("/health").status == 200
+
+
+def test_a_million_wrong_values_are_refused_at_the_first(vector_server):
+    wrong = {"vectors": [["a"] * 10_000] * 60}
+    reply = vector_server.ask("/v1/search", wrong)
+    assert reply.status == 422
+    assert "vectors.0.0" in reply.json["error"]["message"]

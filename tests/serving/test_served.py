@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 
+from repconc.indexes.ivf import Index
 from repconc.indexes.writing import remove
 from repconc.serving import served as module
 from repconc.serving.answering import Asked, Wanted
@@ -111,3 +112,43 @@ def test_a_write_is_seen_by_the_next_question(tmp_path):
         return best in {hit.id for hit in answer.hits[0]}
 
     assert drive(vector_index(tmp_path / "index"), scenario) is False
+
+
+def test_a_link_that_turns_while_documents_are_written_harms_neither_index(tmp_path, monkeypatch):
+    folders = [vector_index(tmp_path / name) for name in ("one", "two")]
+    link, plain = tmp_path / "current", module.commit
+    link.symlink_to("one")
+
+    def turned(*arguments):
+        link.unlink()
+        link.symlink_to("two")
+        return plain(*arguments)
+
+    monkeypatch.setattr(module, "commit", turned)
+
+    async def scenario(served):
+        with pytest.raises(Refusal) as refused:
+            await served.change(Removal("d1"))
+        return refused.value.status
+
+    assert drive(link, scenario) == 409
+    for folder in folders:
+        index = Index(folder)
+        index.verify()
+        assert "d1" in index
+
+
+def test_what_is_written_is_acknowledged_also_where_it_cannot_be_opened_again(tmp_path, monkeypatch):
+    folder = vector_index(tmp_path / "index")
+
+    async def scenario(served):
+        def fails(*arguments):
+            raise OSError("too many open files")
+
+        monkeypatch.setattr(module, "open_snapshot", fails)
+        return await served.change(Removal("d1"))
+
+    changes, version = drive(folder, scenario)
+    assert changes.removed == 1
+    assert version == Index(folder).manifest.version
+    assert "d1" not in Index(folder)

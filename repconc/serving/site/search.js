@@ -68,7 +68,7 @@ function readAddress() {
   const address = new URLSearchParams(location.search);
   q.value = address.get("q") ?? "";
   filter.value = address.get("filter") ?? "";
-  if ([...k.options].some((option) => option.value === address.get("k"))) k.value = address.get("k");
+  k.value = [...k.options].some((option) => option.value === address.get("k")) ? address.get("k") : "10";
   compare.checked = index.exact && address.get("compare") === "1";
   if (q.value.trim() && index.reads_text) search();
   else if (index.reads_text) { clear(); q.focus(); }
