@@ -87,7 +87,7 @@ class Bench:
 
     def ours(self, mode: Mode, size: int, change: str) -> None:
         row = f"{mode}, {change}" if change else mode
-        if self._known(size, row):
+        if results.has(SUITE, self.key | {"bytes": size, "row": row}):
             return
         given = open_given(
             self.vectors,
@@ -132,12 +132,8 @@ class Bench:
     def _evaluation(self, system: System) -> Evaluation:
         return evaluate(system.run, self.dataset.qrels("test"), MEASURES, self.dataset.relevance("test"))
 
-    def _known(self, size: int, row: str) -> bool:
-        wanted = self.key | {"bytes": size, "row": row}
-        return any(wanted.items() <= line.items() for line in results.read(SUITE))
-
     def _keep(self, size: int, row: str, system: System, seconds: float | None) -> None:
-        if self._known(size, row):
+        if results.has(SUITE, self.key | {"bytes": size, "row": row}):
             return
         evaluation = self._evaluation(system)
         line: dict[str, Any] = {

@@ -1,9 +1,10 @@
 """The tables of given vectors (`benchmarks/compression.py`), means over seeds."""
 
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from benchmarks import results
+from benchmarks.cells import with_spread
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
@@ -55,14 +56,13 @@ def _table(wanted: list[str]) -> Table:
 
 def _cells(lines: Lines, whole: Lines, opq: Lines) -> list[str]:
     values, top, bottom = (_values(part, "MRR@10") for part in (lines, whole, opq))
-    spread = f" ± {stdev(values):.3f}" if len(values) > 1 and stdev(values) >= 0.0005 else ""
     significant = stars(max(line.get("p against OPQ", 1.0) for line in lines)) if mean(values) > mean(bottom) else ""
     closed = (mean(values) - mean(bottom)) / (mean(top) - mean(bottom))
     difference, low, high = (100 * mean(line["R@100 against uncompressed"][n] for line in lines) for n in range(3))
     seconds = [line["seconds"] for line in lines if line["seconds"] is not None]
     return [
         f"{lines[0]['bytes_per_document']:,.0f}",
-        f"{mean(values):.3f}{spread}{significant}",
+        f"{with_spread(values)}{significant}",
         f"{closed:.0%}" if lines not in (whole, opq) else "",
         f"{mean(_values(lines, 'R@100')):.3f}",
         f"{difference:+.1f} ({low:+.1f} to {high:+.1f})" if lines is not whole else "",

@@ -1,7 +1,6 @@
 """The paper's comparison: every compression method over the same dense model, the same splits, the same bytes.
 
     python -m benchmarks.methods --recipes static --sets hotpotqa --sizes 16 --seeds 0,1,2
-    repconc bench methods --quick
 
 Unsupervised methods code the vectors of the trained dense model; supervised ones start from it and from the same OPQ,
 with the epochs and the mined negatives of the recipe. A line that is there already is not measured again, a run that
@@ -11,7 +10,7 @@ was killed goes on, and a method that fails is said to have failed while the res
 import argparse
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import results
-from benchmarks.figures import Figure
-from benchmarks.setting import Setting
+from benchmarks.setting import Setting, train_dense
 from repconc.baselines import bm25
 from repconc.baselines.registry import methods
 from repconc.errors import first_line
@@ -72,16 +70,6 @@ def main() -> None:
         raise SystemExit(3)
 
 
-def run(quick: bool) -> Iterator[Figure]:
-    """For `repconc bench`: what is kept of all runs, or, quickly, one set, one size and one seed."""
-    if quick:
-        Comparison("hotpotqa", "static", 0).run([16])
-    for line in results.read(SUITE):
-        size = "uncompressed" if line["bytes"] is None else f"{line['bytes']} bytes"
-        name = f"{line['dataset']}, {line['recipe']}, {size}, seed {line['seed']}, {line['method']}"
-        yield Figure(name, line["measures"]["MRR@10"], "MRR@10")
-
-
 def _plan(recipe: str, sizes: str | None, seeds: str | None) -> dict[int, list[int]]:
     """For each seed the sizes that are measured with it."""
     chosen = [int(size) for size in sizes.split(",")] if sizes else list(SIZES[recipe])
@@ -103,7 +91,8 @@ class Comparison:
             for name, method in methods().items():
                 sized = not hasattr(method, "fixed") and (hasattr(method, "fit") or hasattr(method, "train"))
                 own = size if sized else None
-                if (wanted is None or name in wanted) and not self._known(name, own):
+                line = self.setting.key | {"method": name, "bytes": own}
+                if (wanted is None or name in wanted) and not results.has(SUITE, line):
                     self._attempt(name, method, own)
 
     def _attempt(self, name: str, method: Any, size: int | None) -> None:
@@ -145,7 +134,8 @@ class Comparison:
         _take_over(shared, trainer.folder)
         seconds = trainer.warm_up()
         seconds += sum(state.seconds for state in method.train(trainer))
-        _take_over(trainer.folder, shared)
+        if not hasattr(method, "fixed"):  # negatives that other codes found are not those of OPQ
+            _take_over(trainer.folder, shared)
         index, start = setting.index(trainer), time.perf_counter()
         trainer.coding.encode(self.vectors[1])
         code = time.perf_counter() - start
@@ -161,7 +151,7 @@ class Comparison:
         phases = tuple(method.dense(self.setting.recipe))
         recipe = self.setting.recipe.model_copy(update={"dense": phases})
         trainer = self.setting.trainer("dense" if phases == self.setting.recipe.dense else _slug(name), recipe)
-        states = [trainer.dense(phase, f"dense-{number}") for number, phase in enumerate(recipe.dense, start=1)]
+        states = train_dense(trainer)
         queries, documents = self.setting.vectors(trainer)
         index = FlatIndex(self.setting.examples.document_ids, [documents])
         return Measured(queries, index.search, 4 * documents.shape[1], 0, sum(state.seconds for state in states))
@@ -187,16 +177,12 @@ class Comparison:
     @cached_property
     def dense(self) -> Trainer:
         trainer = self.setting.trainer("dense", self.setting.recipe)
-        self.setting.train_dense(trainer)
+        train_dense(trainer)
         return trainer
 
     @cached_property
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         return self.setting.vectors(self.dense)
-
-    def _known(self, name: str, size: int | None) -> bool:
-        wanted = self.setting.key | {"method": name, "bytes": size}
-        return any(wanted.items() <= line.items() for line in results.read(SUITE))
 
 
 def _ranks(evaluation: Evaluation) -> list[int]:

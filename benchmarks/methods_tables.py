@@ -3,13 +3,14 @@
 python -m benchmarks.methods_tables    prints the main table as LaTeX
 """
 
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks import results
+from benchmarks.cells import with_spread
 from repconc.evaluation.significance import paired_t_test, stars
 from repconc.evaluation.tables import Table
 
@@ -64,10 +65,9 @@ def _cells(recipe: str, dataset: str, name: str) -> tuple[str, str, str, str] | 
     tests = [_worse(line, ours[line["seed"]]) for line in own if line["seed"] in ours]
     mark = stars(max(tests)) if tests and name != OURS else ""
     values = [line["measures"]["MRR@10"] for line in own]
-    spread = f" ± {stdev(values):.3f}" if len(values) > 1 and stdev(values) >= 0.0005 else ""
     return (
         f"{own[0]['bytes_per_document']:,.0f}",
-        f"{mean(values):.3f}{spread}{mark}",
+        f"{with_spread(values)}{mark}",
         f"{mean(line['measures']['R@100'] for line in own):.3f}",
         f"{mean(line['milliseconds_a_query'] for line in own):.2f}",
     )

@@ -41,6 +41,11 @@ def read(suite: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
+def has(suite: str, key: dict[str, Any]) -> bool:
+    """Whether a line with these values is there already."""
+    return any(key.items() <= line.items() for line in read(suite))
+
+
 def provenance() -> dict[str, Any]:
     """Revision (with a + where the code differs from it), versions, machine and day."""
     return {

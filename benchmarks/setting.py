@@ -69,9 +69,6 @@ class Setting:
         model = make_model(Encoder(recipe.encoder), recipe) if model is None else copy.deepcopy(model)
         return Trainer(model, self.examples, recipe, folder)
 
-    def train_dense(self, trainer: Trainer) -> list[State]:
-        return [trainer.dense(phase, f"dense-{n}") for n, phase in enumerate(self.recipe.dense, start=1)]
-
     def asked(self, trainer: Trainer) -> np.ndarray:
         """Test questions [Q, D] under a model."""
         return trainer.corpus.queries(self.queries, np.arange(len(self.queries))).cpu().numpy()
@@ -88,3 +85,8 @@ class Setting:
     def index(self, trainer: Trainer) -> CodeIndex:
         """The codes of a trained model."""
         return CodeIndex(self.examples.document_ids, trainer.codes, trainer.quantizer.to_codec())
+
+
+def train_dense(trainer: Trainer) -> list[State]:
+    """All dense phases of its recipe."""
+    return [trainer.dense(phase, f"dense-{n}") for n, phase in enumerate(trainer.recipe.dense, start=1)]

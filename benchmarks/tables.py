@@ -5,10 +5,11 @@ python -m benchmarks.tables    puts them into the pages that show them, between 
 
 import re
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from benchmarks import results
+from benchmarks.cells import with_spread
 from benchmarks.compression_tables import ablation_table, modes_table
 from benchmarks.recall_table import recall_table
 from repconc.evaluation.significance import stars
@@ -48,14 +49,13 @@ def training_table(recipe: str) -> Table:
     rows = []
     for (dataset, size, row), lines in groups.items():
         mrr = [line["measures"]["MRR@10"] for line in lines]
-        spread = f" ± {stdev(mrr):.3f}" if len(mrr) > 1 and stdev(mrr) >= 0.0005 else ""
         better = all(line["measures"]["MRR@10"] > opq.get((dataset, size, line["seed"]), 1.0) for line in lines)
         worst = max((line["p against OPQ"] for line in lines if "p against OPQ" in line), default=1.0)
         rows.append(
             [
                 f"{dataset}, {row}",
                 f"{size or lines[0]['bytes_per_document']:,}",
-                f"{mean(mrr):.3f}{spread}{stars(worst) if better else ''}",
+                f"{with_spread(mrr)}{stars(worst) if better else ''}",
                 f"{mean(mrr) / dense[dataset]:.1%}",
                 f"{_mean(lines, 'R@100'):.3f}",
                 f"{mean(line['seconds'] for line in lines):,.0f}",

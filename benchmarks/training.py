@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from benchmarks import results
-from benchmarks.setting import Setting
+from benchmarks.setting import Setting, train_dense
 from repconc.evaluation.measures import Evaluation
 from repconc.evaluation.significance import paired_t_test
 from repconc.indexes.flat import FlatIndex
@@ -62,7 +62,7 @@ class Ablation:
         trainer = self.setting.trainer("dense", self.setting.recipe)
         if ("dense, untrained", None) not in known:  # to embed all documents takes a while
             self._keep("dense, untrained", None, self._flat(trainer), 0.0, None)
-        states = self.setting.train_dense(trainer)
+        states = train_dense(trainer)
         if ("dense", None) not in known:
             self._keep("dense", None, self._flat(trainer), sum(state.seconds for state in states), states[-1].best)
         for size in sizes:
@@ -72,7 +72,7 @@ class Ablation:
     def models(self, size: int) -> tuple[Trainer, Trainer]:
         """The dense model and RepCONC, as `run` trained them: what is in the cache is not trained again."""
         dense = self.setting.trainer("dense", self.setting.recipe)
-        self.setting.train_dense(dense)
+        train_dense(dense)
         compressed = self.setting.trainer(f"constraint-{size}", self.setting.sized(size), dense.model)
         compressed.warm_up()
         compressed.stage_one()
@@ -122,10 +122,7 @@ class Ablation:
         codes: np.ndarray | None = None,
         against: Evaluation | None = None,
     ) -> None:
-        if any(
-            self.setting.key.items() <= line.items() and (line["row"], line["bytes"]) == (row, size)
-            for line in results.read(SUITE)
-        ):
+        if results.has(SUITE, self.setting.key | {"row": row, "bytes": size}):
             return
         line = {
             **self.setting.key,

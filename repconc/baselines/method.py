@@ -56,12 +56,23 @@ class Numbered:
         ]
 
 
-def product_coder(codec: Codec) -> Coder:
-    """Product codes of any origin, searched by our scan."""
+class Mapped:
+    """Search with queries that go through a map first."""
+
+    def __init__(self, inner: Searchable, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        self._inner, self._change = inner, change
+
+    def search(self, queries: np.ndarray, k: int = 10) -> list[list[Hit]]:
+        return self._inner.search(self._change(queries), k)
+
+
+def product_coder(coding: Codec, scoring: Codec | None = None) -> Coder:
+    """Product codes of any origin, searched by our scan. scoring: where queries have codebooks of their own."""
+    asked = scoring or coding
 
     def code(ids: Sequence[str], documents: np.ndarray) -> Compressed:
-        shared = codec.codebooks.nbytes + (codec.map.nbytes if codec.map else 0)
-        return Compressed(CodeIndex(ids, codec.encode(documents), codec), codec.blocks, shared)
+        shared = asked.codebooks.nbytes + (asked.map.nbytes if asked.map else 0)
+        return Compressed(CodeIndex(ids, coding.encode(documents), asked), coding.blocks, shared)
 
     return code
 

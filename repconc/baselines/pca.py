@@ -5,18 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from repconc.baselines import int8
-from repconc.baselines.method import Coder, Compressed, Searchable
-from repconc.records import Hit
+from repconc.baselines.method import Coder, Compressed, Mapped
 
 NAME = "PCA + int8"
-
-
-class _Cut:
-    def __init__(self, inner: Searchable, directions: np.ndarray) -> None:
-        self._inner, self._directions = inner, directions
-
-    def search(self, queries: np.ndarray, k: int = 10) -> list[list[Hit]]:
-        return self._inner.search(queries @ self._directions, k)
 
 
 def fit(documents: np.ndarray, bytes: int, seed: int) -> Coder:
@@ -26,6 +17,7 @@ def fit(documents: np.ndarray, bytes: int, seed: int) -> Coder:
 
     def code(ids: Sequence[str], whole: np.ndarray) -> Compressed:
         inner = cut(ids, whole @ directions)
-        return Compressed(_Cut(inner.index, directions), inner.bytes, inner.shared + directions.nbytes)
+        index = Mapped(inner.index, lambda queries: queries @ directions)
+        return Compressed(index, inner.bytes, inner.shared + directions.nbytes)
 
     return code

@@ -12,7 +12,7 @@ import repconc
 from repconc.cli.options import Json, Quiet, remark
 from repconc.errors import CheckError, RepconcError
 
-SUITES = ("assign", "step", "index", "scan", "vectors", "methods", "serve")
+SUITES = ("assign", "step", "index", "scan", "vectors", "serve")
 
 
 def bench(

@@ -15,7 +15,6 @@ from repconc.baselines.method import Coder, Searchable, product_coder
 from repconc.codec import Codec
 from repconc.compression.given import Sample
 from repconc.compression.learning import Asked
-from repconc.indexes.codes import CodeIndex
 from repconc.indexes.flat import FlatIndex
 from repconc.quantization.opq import train_opq
 from repconc.records import Run
@@ -59,9 +58,7 @@ def _compressed(name: str, code: Coder, sample: Sample, asked: Asked) -> System:
 
 def coded(name: str, sample: Sample, asked: Asked, coding: Codec, scoring: Codec) -> System:
     """Product codes of any kind."""
-    shared = scoring.codebooks.nbytes + (scoring.map.nbytes if scoring.map else 0)
-    index = CodeIndex(sample.ids, coding.encode(sample.vectors), scoring)
-    return System(name, coding.blocks, shared, exhaustive(index, asked))
+    return _compressed(name, product_coder(coding, scoring), sample, asked)
 
 
 def mapped(name: str, sample: Sample, asked: Asked, coding: Codec, scoring: Codec) -> System:
