@@ -10,7 +10,8 @@ import torch
 
 from benchmarks.figures import Figure, interleaved, peak_of
 from benchmarks.rivals.plain_sinkhorn import assign_plainly
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Constraint
 
 RIVAL = "plain formulation in torch (broadcast distances, float64 exp, alternating normalisation)"
 

@@ -16,7 +16,8 @@ from repconc import Encoder, load_dataset
 from repconc.data.catalogue import folder_of, get
 from repconc.models.dual import DualEncoder
 from repconc.models.inputs import Texts
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Constraint
 from repconc.training.dense import dense_loss
 from repconc.training.examples import Batch, Examples, Validation
 from repconc.training.negatives import FixedCodes, top_irrelevant

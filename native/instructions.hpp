@@ -47,6 +47,9 @@ struct Instructions {
     void (*make_tables)(const float* codebooks, const float* query, std::size_t M, std::size_t d, std::size_t K,
                         float* tables);
 
+    // table[j] += query[i] * rows[i][j] for the 256 entries of a table, i = 0 .. count - 1; as above, nothing is fused.
+    void (*add_products)(const float* rows, std::size_t count, const float* query, float* table);
+
     // The least and the largest entry of each table [M]; false where a table holds what is no finite number.
     bool (*find_bounds)(const float* tables, std::size_t M, float* least, float* largest);
 

@@ -120,6 +120,28 @@ Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
     return tables;
 }
 
+// [B, M, 256]. codebooks: half floats [M, D, 256], a row for each dimension; they are read once for all queries.
+Output<float> additive_tables_of(Input<std::uint16_t, 3> codebooks, Input<float, 2> queries) {
+    constexpr std::size_t kRows = 32;  // floats made of halves, which stay in the first cache for all queries
+    require_aligned(codebooks, queries);
+    const std::size_t M = codebooks.shape(0), D = codebooks.shape(1), B = queries.shape(0);
+    require(queries.shape(1) == D, "Codebooks and queries differ in dimension.");
+    require(codebooks.shape(2) == kEntries, "A codebook must have 256 codewords.");
+    auto tables = make_array<float>({B, M, kEntries});
+    nb::gil_scoped_release unlocked;
+    std::fill(tables.data(), tables.data() + B * M * kEntries, 0.0f);
+    std::vector<float> rows(kRows * kEntries);
+    for (std::size_t m = 0; m < M; ++m)
+        for (std::size_t start = 0; start < D; start += kRows) {
+            const std::size_t count = std::min(kRows, D - start);
+            instructions().from_halves(codebooks.data() + (m * D + start) * kEntries, count * kEntries, rows.data());
+            for (std::size_t query = 0; query < B; ++query)
+                instructions().add_products(rows.data(), count, queries.data() + query * D + start,
+                                            tables.data() + (query * M + m) * kEntries);
+        }
+    return tables;
+}
+
 // Centroids as bytes [L, width], and what is known of each [L, 3].
 nb::tuple levels_of(Input<std::uint16_t, 2> centroids) {
     require_aligned(centroids);
@@ -203,6 +225,7 @@ NB_MODULE(_kernel, module) {
     module.def("scan", &scan_codes, arg("codes").noconvert(), arg("tables").noconvert(), arg("starts").noconvert(),
                arg("stops").noconvert(), arg("k"), arg("allowed").noconvert() = nb::none(), arg("threads") = 1);
     module.def("tables", &tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
+    module.def("additive_tables", &additive_tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
     module.def("levels", &levels_of, arg("centroids").noconvert());
     module.def("best_lists", &lists_of, arg("centroids").noconvert(), arg("levels").noconvert(), arg("about").noconvert(),
                arg("queries").noconvert(), arg("count"));

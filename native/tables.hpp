@@ -20,6 +20,23 @@ void make_tables(const float* codebooks, const float* query, std::size_t M, std:
     }
 }
 
+// A part of a table stays in registers while all rows are added to it.
+void add_products(const float* rows, std::size_t count, const float* query, float* table) {
+    typedef float Lanes __attribute__((vector_size(64), aligned(4)));
+    constexpr std::size_t kLanes = 16, kPart = 64;
+    for (std::size_t j = 0; j < kEntries; j += kPart) {
+        Lanes* const own = reinterpret_cast<Lanes*>(table + j);
+        Lanes first = own[0], second = own[1], third = own[2], fourth = own[3];
+        for (std::size_t i = 0; i < count; ++i) {
+            const Lanes* const row = reinterpret_cast<const Lanes*>(rows + i * kEntries + j);
+            first += query[i] * row[0], second += query[i] * row[1];
+            third += query[i] * row[2], fourth += query[i] * row[3];
+        }
+        own[0] = first, own[1] = second, own[2] = third, own[3] = fourth;
+    }
+    static_assert(kEntries % kPart == 0 && kPart == 4 * kLanes);
+}
+
 // Sixteen lanes: a chain of minima would wait for each one.
 bool find_bounds(const float* tables, std::size_t M, float* least, float* largest) {
     constexpr std::size_t kLanes = 16;

@@ -1,4 +1,4 @@
-"""Product codes as plain arrays: the one file that training and search share. No torch.
+"""Product codes as plain arrays: what training and search share. No torch. Additive ones: additive.py.
 
 A vector x of D dimensions is mapped (or not), padded with zeros to M blocks of d dimensions, and each block m is
 replaced by the number of its nearest codeword among c[m, 0..K-1] (L2). Its inner product with a query q is then a sum
@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import safetensors
-from safetensors.numpy import load, save
 
-from repconc.errors import RepconcError, first_line
+from repconc.errors import RepconcError
 from repconc.kernel import kernel
 from repconc.maps import VectorMap
 
@@ -30,15 +28,20 @@ class Codec:
     map: VectorMap | None = None
 
     def __post_init__(self) -> None:
-        M, K, d = self.codebooks.shape
-        if not 1 <= K <= 256:
-            raise RepconcError(f"A codebook has {K} codewords; a code of one byte can tell 1 to 256 apart.")
-        if not M * d - M < self.dimension <= M * d:
-            raise RepconcError(f"{M} blocks of {d} dimensions do not fit vectors of {self.dimension} dimensions.")
+        if not 1 <= self.codewords <= 256:
+            raise RepconcError(
+                f"A codebook has {self.codewords} codewords; a code of one byte can tell 1 to 256 apart."
+            )
+        self._check_shape()
         if self.map is not None and self.map.dimension != self.dimension:
             raise RepconcError(
                 f"The map is for {self.map.dimension} dimensions and the vectors have {self.dimension} of them."
             )
+
+    def _check_shape(self) -> None:
+        M, _, d = self.codebooks.shape
+        if not M * d - M < self.dimension <= M * d:
+            raise RepconcError(f"{M} blocks of {d} dimensions do not fit vectors of {self.dimension} dimensions.")
 
     @property
     def blocks(self) -> int:
@@ -51,48 +54,59 @@ class Codec:
         return int(self.codebooks.shape[1])
 
     @property
+    def width(self) -> int:
+        """The dimensions of decoded vectors, M * d: those of vectors and the padding."""
+        return self.blocks * int(self.codebooks.shape[2])
+
+    @property
     def padding(self) -> int:
         """How many zeros stand behind a vector so that M divides its length."""
-        return self.blocks * int(self.codebooks.shape[2]) - self.dimension
+        return self.width - self.dimension
 
     def transform(self, vectors: np.ndarray) -> np.ndarray:
-        """[N, D] -> [N, M, d]: mapped, padded and cut into blocks. Queries and documents alike."""
+        """[N, D] -> [N, width]: mapped and padded. Queries and documents alike."""
         vectors = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
         if vectors.shape[1] != self.dimension:
             raise RepconcError(f"The vectors have {vectors.shape[1]} dimensions and the codec {self.dimension}.")
         if self.map is not None:
             vectors = self.map(vectors)
-        if self.padding:
-            vectors = np.pad(vectors, ((0, 0), (0, self.padding)))
-        return vectors.reshape(len(vectors), self.blocks, -1)
+        return np.pad(vectors, ((0, 0), (0, self.padding))) if self.padding else vectors
 
     def encode(self, vectors: np.ndarray) -> np.ndarray:
-        """[N, D] -> [N, M] uint8: the nearest codeword of each block; of two at the same distance, the lower number."""
+        """[N, D] -> [N, M] uint8"""
         codes = np.empty((len(vectors), self.blocks), np.uint8)
         for start in range(0, len(vectors), VECTORS_AT_A_TIME):
-            blocks = self.transform(vectors[start : start + VECTORS_AT_A_TIME])
-            if not np.isfinite(blocks).all():
+            transformed = self.transform(vectors[start : start + VECTORS_AT_A_TIME])
+            if not np.isfinite(transformed).all():
                 raise RepconcError("A document vector holds NaN or an infinite value; it cannot be coded.")
-            for m, (codebook, half_norms) in enumerate(zip(self.codebooks, self._half_norms(), strict=True)):
-                # |x - c|^2 = |x|^2 - 2 (<x, c> - |c|^2 / 2), and |x|^2 is the same for every c.
-                closeness = blocks[:, m] @ codebook.T - half_norms  # [n, K]
-                codes[start : start + len(blocks), m] = closeness.argmax(axis=1)
+            codes[start : start + len(transformed)] = self._nearest(transformed)
+        return codes
+
+    def _nearest(self, transformed: np.ndarray) -> np.ndarray:
+        """[n, width] -> [n, M]: the nearest codeword of each block; of two at the same distance, the lower number."""
+        codes = np.empty((len(transformed), self.blocks), np.uint8)
+        blocks = transformed.reshape(len(transformed), self.blocks, -1)
+        for m, (codebook, half_norms) in enumerate(zip(self.codebooks, self.half_norms, strict=True)):
+            # |x - c|^2 = |x|^2 - 2 (<x, c> - |c|^2 / 2), and |x|^2 is the same for every c.
+            closeness = blocks[:, m] @ codebook.T - half_norms  # [n, K]
+            codes[:, m] = closeness.argmax(axis=1)
         return codes
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """[N, M] -> [N, M * d]: the codewords side by side, in the space in which queries are scored."""
+        """[N, M] -> [N, width]: the codewords side by side, in the space in which queries are scored."""
         return np.asarray(self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1))
 
     def tables(self, queries: np.ndarray) -> np.ndarray:
         """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword."""
         return self.tables_of(self.transform(queries))
 
-    def tables_of(self, blocks: np.ndarray) -> np.ndarray:
-        """[B, M, d] -> [B, M, K]: the same for queries that were transformed already.
+    def tables_of(self, transformed: np.ndarray) -> np.ndarray:
+        """[B, width] -> [B, M, K]: the same for queries that were transformed already.
 
         Products are added up dimension after dimension, so that tables have the same bits alone and in a batch, with
         and without the native kernel.
         """
+        blocks = transformed.reshape(len(transformed), self.blocks, -1)
         if (native := kernel()) is not None:
             return np.asarray(native.tables(self.by_dimension, np.ascontiguousarray(blocks))[..., : self.codewords])
         tables = np.zeros((len(blocks), self.blocks, self.codewords), np.float32)
@@ -106,8 +120,10 @@ class Codec:
         """The codebooks as tables read them: [M, d, K]"""
         return np.ascontiguousarray(self.codebooks.transpose(0, 2, 1))
 
-    def _half_norms(self) -> np.ndarray:
-        return np.asarray((self.codebooks**2).sum(axis=2) / 2)  # [M, K]
+    @cached_property
+    def half_norms(self) -> np.ndarray:
+        """|c|^2 / 2 of every codeword: [M, K]"""
+        return np.asarray((self.codebooks**2).sum(axis=2) / 2)
 
 
 def score(tables: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -119,40 +135,3 @@ def score(tables: np.ndarray, codes: np.ndarray) -> np.ndarray:
     for m in range(codes.shape[1]):
         total += tables[m].astype(np.float32, copy=False)[codes[:, m]]
     return total
-
-
-def to_bytes(coding: Codec, scoring: Codec) -> bytes:
-    """Both codebooks of a model or an index: what documents are coded with, and what queries are scored with."""
-    arrays: dict[str, np.ndarray] = {}
-    for name, codec in (("coding", coding), ("scoring", scoring)):
-        arrays |= {name: codec.codebooks} | {f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()}
-    return save(arrays)
-
-
-def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, Codec]:
-    """What `to_bytes` wrote; source: the file, to be named where it holds something else."""
-    try:
-        arrays = load(content)
-        if unknown := arrays.keys() - KNOWN:
-            raise RepconcError(f"{source} was written by another version: it holds {sorted(unknown)}; build it again.")
-        coding, scoring = (Codec(arrays[name], dimension, _map_of(arrays, name)) for name in ("coding", "scoring"))
-        return coding, scoring
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
-
-
-PARTS = ("linear", "inner", "outer", "unit")
-KNOWN = {name for codec in ("coding", "scoring") for name in (codec, *(f"{codec}.{part}" for part in PARTS))}
-
-
-def _arrays_of(mapping: VectorMap | None) -> dict[str, np.ndarray]:
-    if mapping is None:
-        return {}
-    parts = {"linear": mapping.linear, "inner": mapping.inner, "outer": mapping.outer}
-    unit = {"unit": np.ones(1, np.uint8)} if mapping.unit else {}
-    return {name: np.ascontiguousarray(part) for name, part in parts.items() if part is not None} | unit
-
-
-def _map_of(arrays: dict[str, np.ndarray], name: str) -> VectorMap | None:
-    parts = {part: arrays[f"{name}.{part}"] for part in ("linear", "inner", "outer") if f"{name}.{part}" in arrays}
-    return VectorMap(**parts, unit=f"{name}.unit" in arrays) if parts else None

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from repconc import Encoder
 from repconc.losses.ranking import ranking_of_scores
 from repconc.models.dual import DualEncoder
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Constraint
 from repconc.training.foreign import StageOneForTrainer
 from repconc.training.negatives import FixedCodes, top_irrelevant
 

@@ -11,7 +11,7 @@ There is no clustering loss and no constraint. Contrastive samples from all rank
 import torch
 from torch import Tensor
 
-from repconc.quantization.product import squared_distances
+from repconc.quantization.quantizer import squared_distances
 from repconc.training.loop import State
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.trainer import Trainer

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from repconc.codec import Codec
+from repconc.codec_files import make_codec
 from repconc.compression.given import Sample
 from repconc.compression.learning import Mode, Splits
 from repconc.config import Settings
@@ -110,8 +111,8 @@ def codecs_of(trainer: Trainer) -> tuple[Codec, Codec]:
     """What documents are coded with and what queries are scored with, each with the map of its side."""
     coding, scoring, D = trainer.coding, trainer.quantizer.to_codec(), trainer.model.dimension
     return (
-        Codec(coding.codebooks, D, to_map(trainer.model, "document")),
-        Codec(scoring.codebooks, D, to_map(trainer.model, "query")),
+        make_codec(coding.codebooks, D, to_map(trainer.model, "document")),
+        make_codec(scoring.codebooks, D, to_map(trainer.model, "query")),
     )
 
 

@@ -36,9 +36,9 @@ class CodeIndex:
         vectors, k = read_queries(queries, self.codec.dimension), whole_number("k", k)
         workers = 1 if threads is None else whole_number("threads", threads)
         hits = []
-        for blocks in in_groups(vectors, self.codec):
-            starts = np.zeros((len(blocks), 1), np.int64)
-            tables = self.codec.tables_of(blocks)
+        for group in in_groups(vectors, self.codec):
+            starts = np.zeros((len(group), 1), np.int64)
+            tables = self.codec.tables_of(group)
             for places, scores in scan(self._codes, tables, starts, starts + len(self), k, threads=workers):
                 found = zip(places.tolist(), scores.tolist(), strict=True)
                 hits.append(in_order(Hit(self.ids[place], score) for place, score in found)[:k])

@@ -1,4 +1,4 @@
-"""To faiss and back: an `IndexIVFPQ` with our lists, codes and scoring codebooks.
+"""To faiss and back: an `IndexIVFPQ` with our lists, codes and scoring codebooks; additive ones to faiss only.
 
 Documents get the numbers 0, 1, 2, ... there; the ids lie beside it as JSON lines. Only the scoring codebooks fit into
 such an index, and of two maps only that of queries, so that adding documents through faiss would code them wrongly.
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from repconc.additive import AdditiveCodec
 from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line, import_extra
 from repconc.files import atomic_path, atomic_write
@@ -29,13 +30,9 @@ CODES_AT_A_TIME = 1 << 16
 def to_faiss(index: Index) -> tuple[Any, list[str]]:
     """An index of faiss that finds what ours finds, and the ids of its numbers."""
     faiss = _faiss()
-    M, K, d = index.scoring.codebooks.shape
-    coarse = faiss.IndexFlatIP(M * d)
+    coarse = faiss.IndexFlatIP(index.scoring.width)
     coarse.add(index.centroids.astype(np.float32))
-    ivf = faiss.IndexIVFPQ(coarse, M * d, len(index.centroids), M, 8, faiss.METRIC_INNER_PRODUCT)
-    ivf.by_residual, ivf.is_trained = False, True
-    padded = np.pad(index.scoring.codebooks, ((0, 0), (0, 256 - K), (0, 0)))
-    faiss.copy_array_to_vector(padded.reshape(-1), ivf.pq.centroids)
+    ivf = _without_codes(faiss, coarse, index.scoring)
     ids: list[str] = []
     for segment in index.segments:
         living = ~segment.removed()
@@ -51,6 +48,22 @@ def to_faiss(index: Index) -> tuple[Any, list[str]]:
     ivf.ntotal, ivf.nprobe, ivf.own_fields = len(ids), index.manifest.probes, True
     coarse.this.disown()
     return _behind_transform(ivf, index.scoring), ids
+
+
+def _without_codes(faiss: Any, coarse: Any, codec: Codec) -> Any:
+    """An inverted file with the lists of `coarse` and our codebooks."""
+    M, K, _ = codec.codebooks.shape
+    sizes = coarse, codec.width, coarse.ntotal, M, 8, faiss.METRIC_INNER_PRODUCT
+    if isinstance(codec, AdditiveCodec):
+        ivf = faiss.IndexIVFResidualQuantizer(*sizes, faiss.AdditiveQuantizer.ST_LUT_nonorm)
+        ivf.rq.is_trained, books = True, ivf.rq.codebooks
+    else:
+        ivf = faiss.IndexIVFPQ(*sizes)
+        books = ivf.pq.centroids
+    ivf.by_residual, ivf.is_trained = False, True
+    padded = np.pad(codec.codebooks.astype(np.float32), ((0, 0), (0, 256 - K), (0, 0)))
+    faiss.copy_array_to_vector(padded.reshape(-1), books)
+    return ivf
 
 
 def export_faiss(index: Index, path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repconc.codec import Codec, from_bytes
+from repconc.codec import Codec
+from repconc.codec_files import from_bytes
 from repconc.errors import RepconcError
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
@@ -89,9 +90,8 @@ class Index:
         self.coding, self.scoring = from_bytes(codec.read(0, len(codec)).tobytes(), manifest.dimension, codec.path)
         if self.scoring.codebooks.shape[:2] != (manifest.bytes, manifest.codewords):
             raise RepconcError(f"{codec.path} does not fit the manifest: {MEND}")
-        width = self.scoring.codebooks.shape[0] * self.scoring.codebooks.shape[2]
-        centroids = CheckedArray(self.folder, manifest.files["centroids"], "<f2", width)
-        self.centroids = centroids.all().reshape(-1, width)  # [L, D]
+        centroids = CheckedArray(self.folder, manifest.files["centroids"], "<f2", self.scoring.width)
+        self.centroids = centroids.all().reshape(-1, self.scoring.width)  # [L, D]
         self.lists = Lists(self.centroids)
         self._shared = [codec, centroids.file]
 
@@ -147,7 +147,7 @@ class Index:
         tree = None if filter is None else self.read_filter(filter)
         workers = 1 if threads is None else whole_number("threads", threads)
         ask = Ask(k, chosen, tree, workers, documents, watch)
-        return [hits for blocks in in_groups(vectors, self.scoring) for hits in self._search(blocks, ask)]
+        return [hits for group in in_groups(vectors, self.scoring) for hits in self._search(group, ask)]
 
     def __contains__(self, id: str) -> bool:
         return self.find(id) is not None
@@ -179,15 +179,15 @@ class Index:
         """The metadata fields that filters can name."""
         return {name for segment in self.segments for name in segment.documents.columns}
 
-    def _search(self, blocks: np.ndarray, ask: Ask) -> list[Hits]:
-        """blocks: [B, M, d], transformed queries."""
-        tables = self.scoring.tables_of(blocks)
-        found: list[list[Part]] = [[] for _ in blocks]
-        waiting, read = np.arange(len(blocks)), 0
+    def _search(self, queries: np.ndarray, ask: Ask) -> list[Hits]:
+        """queries: [B, width], transformed."""
+        tables = self.scoring.tables_of(queries)
+        found: list[list[Part]] = [[] for _ in queries]
+        waiting, read = np.arange(len(queries)), 0
         while len(waiting) and read < self.manifest.lists:
             wanted = min(max(ask.probes, 4 * read), self.manifest.lists)
-            rows = slice(None) if len(waiting) == len(blocks) else waiting
-            lists = self.lists.best(blocks[rows].reshape(len(waiting), -1), wanted)[:, read:]
+            rows = slice(None) if len(waiting) == len(queries) else waiting
+            lists = self.lists.best(queries[rows], wanted)[:, read:]
             read = wanted
             ask.stopwatch.lap("probe")
             for segment in self.segments:

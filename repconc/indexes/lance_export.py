@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from repconc.additive import AdditiveCodec
 from repconc.errors import RepconcError, import_extra
 from repconc.files import atomic_directory
 from repconc.indexes.folder import refuse_inside
@@ -26,6 +27,8 @@ def export_lance(index: Index, output: Path, progress: Progress = lambda done, t
     refuse_inside(index.folder, output)
     if index.scoring.map is not None:
         raise RepconcError("Lance has no place for a rotation or a map; this index can be exported to faiss.")
+    if isinstance(index.scoring, AdditiveCodec):
+        raise RepconcError("Lance knows no additive codes; this index can be exported to faiss.")
     M, K, d = index.scoring.codebooks.shape
     columns = [(name, arrow.string()) for name in ("id", "title", "text", "metadata")]
     schema = arrow.schema([*columns, ("vector", arrow.list_(arrow.float32(), M * d))])

@@ -35,7 +35,7 @@ def whole_number(name: str, value: int) -> int:
 
 
 def in_groups(vectors: np.ndarray, codec: Codec) -> Iterator[np.ndarray]:
-    """[B, D] -> [b, M, d] at a time, transformed; a query is the same alone and in a batch."""
+    """[B, D] -> [b, width] at a time, transformed; a query is the same alone and in a batch."""
     for start in range(0, len(vectors), QUERIES_AT_A_TIME):
         group = vectors[start : start + QUERIES_AT_A_TIME]
         if codec.map is None:

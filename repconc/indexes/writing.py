@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from repconc.codec import Codec, to_bytes
+from repconc.codec import Codec
+from repconc.codec_files import to_bytes
 from repconc.errors import RepconcError
 from repconc.indexes.checked import write_checked
 from repconc.indexes.folder import writing

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from repconc.codec import Codec, from_bytes, to_bytes
+from repconc.codec import Codec
+from repconc.codec_files import from_bytes, to_bytes
 from repconc.errors import RepconcError, first_line, import_extra
 from repconc.files import atomic_directory, read_model, sha256_of, write_model
 from repconc.models.card import model_card

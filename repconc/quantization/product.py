@@ -1,41 +1,17 @@
-"""The trainable product quantizer: the twin of `Codec` while it learns (paper, sections 3.1 and 3.2).
+"""The trainable product quantizer (paper, sections 3.1 and 3.2).
 
-Sizes: N documents, D dimensions (already rotated), M blocks of d dimensions, K codewords a block.
+Sizes: N documents, B queries, D dimensions (already rotated), M blocks of d dimensions, K codewords a block.
 """
 
-from typing import NamedTuple
-
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repconc.codec import Codec
-from repconc.quantization.sinkhorn import ALONE, Collectives, assign_uniformly, lowest
+from repconc.quantization.quantizer import Constraint, Quantizer, squared_distances
+from repconc.quantization.sinkhorn import ALONE, assign_uniformly, lowest
 
 
-class Constraint(NamedTuple):
-    """The uniform-clustering constraint and how exactly it is solved."""
-
-    epsilon: float = 0.003
-    iterations: int = 100
-    collectives: Collectives = ALONE
-
-
-class ProductQuantizer(nn.Module):
-    """M codebooks that receive gradients."""
-
-    def __init__(self, codebooks: Tensor, dimension: int) -> None:
-        super().__init__()
-        self.codebooks = nn.Parameter(codebooks.clone())  # [M, K, d]
-        self.dimension = dimension
-
-    @classmethod
-    def from_codec(cls, codec: Codec) -> "ProductQuantizer":
-        """The rotation, if the codec has one, belongs to the text model and is not taken over."""
-        return cls(torch.from_numpy(np.array(codec.codebooks, dtype=np.float32)), codec.dimension)
-
-    def to_codec(self) -> Codec:
-        return Codec(self.codebooks.detach().cpu().numpy().copy(), self.dimension)
+class ProductQuantizer(Quantizer):
+    """Each codebook has a block of dimensions of its own: [M, K, d]."""
 
     def split(self, documents: Tensor) -> Tensor:
         """[N, D] -> [N, M, d], padded with zeros where M does not divide D."""
@@ -77,17 +53,6 @@ class ProductQuantizer(nn.Module):
         chosen = self.codebooks[torch.arange(M, device=codes.device), codes]  # [N, M, d]
         return chosen.reshape(len(codes), -1)[:, : self.dimension]
 
-    def straight_through(self, documents: Tensor, codes: Tensor) -> Tensor:
-        """The decoded documents in value; in the gradient both the documents and their codewords.
-
-        The parentheses make the second term exactly zero, so that the value is the decoded one to the bit and
-        documents with equal codes get equal scores.
-        """
-        return self.decode(codes) + (documents - documents.detach())
-
-
-def squared_distances(blocks: Tensor, codebooks: Tensor) -> Tensor:
-    """[m, N, d] and [m, K, d] -> [m, N, K], by |x|^2 - 2 <x, c> + |c|^2: no [m, N, K, d] is ever formed."""
-    norms = (codebooks**2).sum(dim=-1)[:, None, :]  # [m, 1, K]
-    distances = torch.baddbmm(norms, blocks, codebooks.transpose(1, 2), alpha=-2)
-    return distances.add_((blocks**2).sum(dim=-1, keepdim=True)).clamp_min_(0)
+    def tables(self, queries: Tensor) -> Tensor:
+        """[B, D] -> [B, M, K]"""
+        return torch.einsum("bmd,mkd->bmk", self.split(queries), self.codebooks)

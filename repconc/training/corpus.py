@@ -8,7 +8,7 @@ from repconc.evaluation.measures import evaluate
 from repconc.models.dual import DualEncoder
 from repconc.models.inputs import Inputs
 from repconc.packages import Progress
-from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Quantizer
 from repconc.records import Hit
 from repconc.training.embedding import embed_all
 from repconc.training.examples import Examples
@@ -41,7 +41,7 @@ class Corpus:
         """[n, D] of some queries."""
         return embed_all(self.model, "query", inputs, numbers, self.chunk)
 
-    def codes(self, quantizer: ProductQuantizer, numbers: np.ndarray, progress: Progress | None = None) -> Tensor:
+    def codes(self, quantizer: Quantizer, numbers: np.ndarray, progress: Progress | None = None) -> Tensor:
         """[n, M] uint8 of some documents, by the nearest codewords."""
         codec, parts = quantizer.to_codec(), []
         for start in range(0, len(numbers), DOCUMENTS_AT_A_TIME):
@@ -56,7 +56,7 @@ class Corpus:
         pool = self.examples.validation.documents
         return self.measure(Passing(lambda places: self.vectors(pool[places]), len(pool)), pool)
 
-    def measure_codes(self, quantizer: ProductQuantizer) -> dict[str, float]:
+    def measure_codes(self, quantizer: Quantizer) -> dict[str, float]:
         """What dev queries find among documents coded as they now are."""
         pool = self.examples.validation.documents
         return self.measure(FixedCodes(quantizer, self.codes(quantizer, pool)), pool)

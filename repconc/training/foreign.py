@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from repconc.losses.clustering import clustering
 from repconc.losses.ranking import ranking
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.quantizer import Constraint, Quantizer
 
 
 class StageOneForTrainer(nn.Module):
@@ -23,7 +23,7 @@ class StageOneForTrainer(nn.Module):
     def __init__(
         self,
         model: nn.Module,
-        quantizer: ProductQuantizer,
+        quantizer: Quantizer,
         *,
         weight: float,
         scale: float,

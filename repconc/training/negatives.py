@@ -14,7 +14,7 @@ from torch import Tensor
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.scan import scan
 from repconc.kernel import kernel
-from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Quantizer
 
 DOCUMENTS_AT_A_TIME = 1 << 16
 QUERIES_AT_A_TIME = 256
@@ -68,7 +68,7 @@ class FixedVectors:
 class FixedCodes:
     """Compressed: codes stay, codebooks learn. Scores are sums of table entries, so no [B, n, D] is formed."""
 
-    def __init__(self, quantizer: ProductQuantizer, codes: Tensor) -> None:
+    def __init__(self, quantizer: Quantizer, codes: Tensor) -> None:
         self.quantizer = quantizer
         self.codes = codes  # [N, M] uint8
 
@@ -89,7 +89,7 @@ class FixedCodes:
         return to_blocks(self.codes.numpy())
 
     def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
-        tables = torch.einsum("bmd,mkd->bmk", self.quantizer.split(queries), self.quantizer.codebooks)  # [B, M, K]
+        tables = self.quantizer.tables(queries)  # [B, M, K]
         codes = self.codes[candidates].long().transpose(1, 2)  # [B, M, n]
         return tables.gather(2, codes).sum(dim=1)
 

@@ -87,13 +87,16 @@ class StageTwo(Taught):
 
 
 class Quantizer(Settings):
-    """The size of a code, and its warm-up by OPQ."""
+    """The structure and size of a code, and its warm-up."""
 
+    codes: Literal["product", "additive"] = "product"
+    """Codewords in blocks of their own, as in the paper, or whole ones that are added up."""
     bytes: int = Field(default=16, ge=1, le=65536)
     codewords: int = Field(default=256, ge=1, le=256)
     sample: int = Field(default=65536, ge=1, le=1_000_000_000)
-    """Document vectors that OPQ learns from; all where there are fewer."""
+    """Document vectors that the warm-up learns from; all where there are fewer."""
     turns: int = Field(default=50, ge=1, le=10_000)
+    """Of OPQ."""
 
 
 class Recipe(Settings):

@@ -10,7 +10,7 @@ from torch import Tensor
 from repconc.losses.clustering import clustering
 from repconc.losses.distillation import distillation
 from repconc.losses.ranking import ranking_of_scores
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.quantizer import Constraint, Quantizer
 from repconc.training.ranks import Ranks
 from repconc.training.statistics import use_of
 from repconc.training.step import Rows
@@ -27,7 +27,7 @@ class StageOneLoss:
 
     def __init__(
         self,
-        quantizer: ProductQuantizer,
+        quantizer: Quantizer,
         constraint: Constraint | None,
         weight: float,
         scale: float,

@@ -15,11 +15,12 @@ import torch
 from safetensors.numpy import load_file, save
 
 from repconc.codec import Codec
+from repconc.codec_files import make_codec
 from repconc.files import atomic_write
 from repconc.models.dual import SIDES, DualEncoder
 from repconc.models.encoder import Side
-from repconc.quantization.opq import train_opq
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.quantizer import Constraint, Quantizer
+from repconc.quantization.structures import quantizer_of, warm_up
 from repconc.training.corpus import Corpus
 from repconc.training.dense import dense_loss
 from repconc.training.examples import Batches, Examples
@@ -39,7 +40,7 @@ NORMALIZED_SCALE = 20.0
 class Trainer:
     """A model on its way through the phases."""
 
-    quantizer: ProductQuantizer
+    quantizer: Quantizer
     codes: np.ndarray  # [N, M] of all documents, fixed from coding on
     coding: Codec  # what they were coded with
     teacher: Teacher  # the encoders before compression
@@ -74,7 +75,7 @@ class Trainer:
         return self._contrast(phase, name, loss, self.corpus.measure_vectors, negatives=phase.negatives)
 
     def warm_up(self, rotate: bool = True) -> float:
-        """OPQ on the document vectors, or on a sample of them; the rotation becomes a part of the text model.
+        """OPQ, or residual quantization, on a sample of the document vectors; a rotation becomes a part of the text model.
 
         Gives the seconds that it took, also when they were spent in an earlier run.
         """
@@ -83,8 +84,9 @@ class Trainer:
             start = time.monotonic()
             sample = np.random.default_rng(self.recipe.seed).permutation(len(self.corpus))[: quantizer.sample]
             vectors = self.corpus.vectors(np.sort(sample)).cpu().numpy()
-            codec = train_opq(
+            codec = warm_up(
                 vectors,
+                quantizer.codes,
                 quantizer.bytes,
                 quantizer.codewords,
                 rotate=rotate,
@@ -100,8 +102,8 @@ class Trainer:
         arrays = load_file(path)
         if "rotation" in arrays:
             self.model.rotate(arrays["rotation"])
-        codec = Codec(arrays["codebooks"], self.model.dimension)
-        self.quantizer = ProductQuantizer.from_codec(codec).to(self.model.device)
+        codec = make_codec(arrays["codebooks"], self.model.dimension)
+        self.quantizer = quantizer_of(codec).to(self.model.device)
         return float(arrays["seconds"][0])
 
     def stage_one(self, loss_of: type[StageOneLoss] = StageOneLoss, sides: Sequence[Side] = SIDES) -> State:

@@ -6,7 +6,8 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Constraint
 from repconc.training.examples import Batch
 from repconc.training.foreign import StageOneForTrainer
 from repconc.training.ranks import Ranks

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repconc.additive import AdditiveCodec
 from repconc.codec import Codec, score
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import build
@@ -18,6 +19,12 @@ def codecs(blocks: int = 4, codewords: int = 16, dimension: int = 15, seed: int 
     random = np.random.default_rng(seed)
     books = random.normal(size=(blocks, codewords, -(-dimension // blocks))).astype(np.float32)
     return Codec(books, dimension), Codec(books + 0.1 * random.normal(size=books.shape).astype(np.float32), dimension)
+
+
+def additive_codecs(levels: int = 4, codewords: int = 16, dimension: int = 15, seed: int = 0) -> tuple[Codec, Codec]:
+    """The same with whole codewords."""
+    books = np.random.default_rng(seed).normal(size=(2, levels, codewords, dimension)).astype(np.float32)
+    return AdditiveCodec(books[0], dimension), AdditiveCodec(books[0] + 0.1 * books[1], dimension)
 
 
 def make_documents(numbers) -> list[Document]:

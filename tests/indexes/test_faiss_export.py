@@ -4,6 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
+from repconc.additive import AdditiveCodec
 from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes import faiss_export
@@ -11,10 +12,10 @@ from repconc.indexes.faiss_export import export_faiss, import_faiss
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import add, build, remove
 from repconc.maps import VectorMap
-from tests.indexes.conftest import batches, codecs
+from tests.indexes.conftest import additive_codecs, batches, codecs
 
 
-@pytest.fixture(params=["plain", "padded", "rotated", "mapped"])
+@pytest.fixture(params=["plain", "padded", "rotated", "mapped", "additive"])
 def any_index(request, tmp_path) -> Index:
     """Of two segments, with removals."""
     coding, scoring = codecs(dimension=15 if request.param == "padded" else 16)
@@ -25,6 +26,8 @@ def any_index(request, tmp_path) -> Index:
         maps = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)
         pairs = zip((coding, scoring), maps, strict=True)
         coding, scoring = (Codec(codec.codebooks, 16, VectorMap(linear, unit=True)) for codec, linear in pairs)
+    if request.param == "additive":
+        coding, scoring = additive_codecs()
     folder = tmp_path / "index"
     build(folder, batches(range(200)), coding=coding, scoring=scoring, lists=9)
     add(folder, batches(range(200, 260)))
@@ -51,6 +54,10 @@ def test_faiss_finds_what_we_find(any_index, tmp_path):
 
 def test_codes_come_back(any_index, tmp_path):
     export_faiss(any_index, tmp_path / "out.faiss")
+    if isinstance(any_index.scoring, AdditiveCodec):
+        with pytest.raises(RepconcError, match="not an IVFPQ or PQ"):
+            import_faiss(tmp_path / "out.faiss", tmp_path / "back")
+        return
     back = import_faiss(tmp_path / "out.faiss", tmp_path / "back")
     query = np.random.default_rng(2).normal(size=any_index.manifest.dimension).astype(np.float32)
     one, other = (index.search(query, 999, probes=index.manifest.lists)[0] for index in (any_index, back))
@@ -87,7 +94,8 @@ def test_what_cannot_be_taken(index, tmp_path):
 def test_an_export_that_differs_is_not_written(any_index, tmp_path, monkeypatch):
     made, ids = faiss_export.to_faiss(any_index)
     inner = faiss.downcast_index(faiss.extract_index_ivf(made))
-    faiss.copy_array_to_vector(faiss.vector_to_array(inner.pq.centroids) * 1.1, inner.pq.centroids)
+    books = inner.rq.codebooks if hasattr(inner, "rq") else inner.pq.centroids
+    faiss.copy_array_to_vector(faiss.vector_to_array(books) * 1.1, books)
     monkeypatch.setattr(faiss_export, "to_faiss", lambda index: (made, ids))
     with pytest.raises(RepconcError, match="does not find what ours finds"):
         export_faiss(any_index, tmp_path / "out.faiss")

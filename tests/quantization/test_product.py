@@ -11,7 +11,8 @@ from repconc.errors import RepconcError
 from repconc.losses.clustering import clustering
 from repconc.losses.ranking import ranking
 from repconc.maps import VectorMap
-from repconc.quantization.product import Constraint, ProductQuantizer, squared_distances
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Constraint, squared_distances
 
 
 def make(

@@ -6,7 +6,8 @@ import torch
 
 from repconc.losses.clustering import clustering
 from repconc.losses.ranking import mask_of, ranking
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Constraint
 from repconc.training.dense import dense_loss
 from repconc.training.examples import Batches
 from repconc.training.negatives import FixedCodes, FixedVectors

@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
-from repconc.quantization.product import Constraint, ProductQuantizer
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Constraint
 from repconc.training.dense import dense_loss
 from repconc.training.examples import Batches
 from repconc.training.negatives import FixedCodes

@@ -1,0 +1,117 @@
+"""Additive codes as plain arrays: a vector is the sum of M whole codewords, found level by level (Chen et al., 2010).
+
+Search needs one thing of a code: that the score is a sum of table entries. With codewords in blocks of their own, that
+is product quantization; with whole ones,
+
+    <q, c[0, j_0] + ... + c[M-1, j_(M-1)]>  =  sum over m of t[m, j_m],    t[m, j] = <q, c[m, j]>.
+
+Codes, scan and kernel are the same. Codebooks are M times as large, so they are kept as half floats.
+
+Sizes: N vectors, B queries, D dimensions, M levels, K codewords a level, b partial codes.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from repconc.codec import Codec
+from repconc.errors import RepconcError
+from repconc.kernel import kernel
+
+BEAM = 8
+"""Partial codes that are kept from level to level. More of them code slower and closer."""
+
+
+@dataclass(frozen=True)
+class AdditiveCodec(Codec):
+    """Codebooks of whole vectors [M, K, D] as half floats, and the map before them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        with np.errstate(over="ignore"):
+            halves = self.codebooks.astype(np.float16)
+        if not np.isfinite(halves).all():
+            raise RepconcError("The codebooks hold values that are no finite half floats; scale the vectors down.")
+        object.__setattr__(self, "codebooks", halves)
+
+    def _check_shape(self) -> None:
+        if self.codebooks.shape[2] != self.dimension:
+            raise RepconcError(
+                f"Codewords of {self.codebooks.shape[2]} dimensions do not fit vectors of {self.dimension} dimensions."
+            )
+
+    @property
+    def width(self) -> int:
+        """The dimensions of decoded vectors."""
+        return self.dimension
+
+    def _nearest(self, transformed: np.ndarray) -> np.ndarray:
+        """[n, D] -> [n, M]: of each vector the best code that a beam search finds."""
+        return beam_search(transformed, self.floats, BEAM)
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """[N, M] -> [N, D]: the sum of the codewords."""
+        total = np.zeros((len(codes), self.dimension), np.float32)
+        for m in range(self.blocks):
+            total += self.codebooks[m].astype(np.float32)[codes[:, m]]
+        return total
+
+    def tables_of(self, transformed: np.ndarray) -> np.ndarray:
+        """[B, D] -> [B, M, K]: products added up dimension after dimension, as for product codes."""
+        native = kernel()
+        if native is not None:
+            tables = native.additive_tables(self.by_dimension.view(np.uint16), np.ascontiguousarray(transformed))
+            return np.asarray(tables[..., : self.codewords])
+        tables = np.zeros((len(transformed), self.blocks, self.codewords), np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
+            for i in range(self.dimension):
+                tables += transformed[:, i, None, None] * self.codebooks[:, :, i].astype(np.float32)
+        return tables
+
+    @cached_property
+    def by_dimension(self) -> np.ndarray:
+        """The codebooks as tables read them: [M, D, 256] half floats; the last codeword fills what is missing."""
+        missing = 256 - self.codewords
+        whole = np.pad(self.codebooks, ((0, 0), (0, missing), (0, 0)), mode="edge") if missing else self.codebooks
+        return np.ascontiguousarray(whole.transpose(0, 2, 1))
+
+    @cached_property
+    def floats(self) -> np.ndarray:
+        """The codebooks as documents are coded with them: [M, K, D] float32"""
+        return self.codebooks.astype(np.float32)
+
+    @cached_property
+    def half_norms(self) -> np.ndarray:
+        """|c|^2 / 2 of every codeword: [M, K]"""
+        return np.asarray((self.floats**2).sum(axis=2) / 2)
+
+
+def beam_search(vectors: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
+    """[n, D] and [M, K, D] -> [n, M] uint8. A beam of one takes the nearest codeword at each level.
+
+    What is kept of a vector are its residuals r, one for each partial code, and how much closer to zero than the
+    vector they are: |r - c|^2 = |r|^2 - 2 (<r, c> - |c|^2 / 2).
+    """
+    n, D = vectors.shape
+    M, K, _ = codebooks.shape
+    rows = np.arange(n)[:, None]
+    residuals = vectors[:, None]  # [n, b, D]
+    gained = np.zeros((n, 1, 1), np.float32)  # [n, b, 1], halved
+    codes = np.empty((n, 1, 0), np.uint8)  # [n, b, m]
+    for m, codebook in enumerate(codebooks):
+        closeness = residuals.reshape(-1, D) @ codebook.T - (codebook**2).sum(axis=1) / 2
+        total = (closeness.reshape(n, -1, K) + gained).reshape(n, -1)  # [n, b * K]
+        best = _highest(total, min(beam, total.shape[1]) if m < M - 1 else 1)  # [n, b]
+        parents, words = np.divmod(best, K)
+        gained = np.take_along_axis(total, best, axis=1)[..., None]
+        residuals = residuals[rows, parents] - codebook[words]
+        codes = np.concatenate([codes[rows, parents], words[..., None].astype(np.uint8)], axis=2)
+    return np.asarray(codes[:, 0])
+
+
+def _highest(values: np.ndarray, count: int) -> np.ndarray:
+    """[n, v] -> [n, count]: where the highest values of each row are, in no order."""
+    if count == 1:
+        return values.argmax(axis=1)[:, None]
+    return np.argpartition(values, -count, axis=1)[:, -count:]

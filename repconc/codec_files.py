@@ -1,0 +1,57 @@
+"""Both codecs of a model or an index in one file: what documents are coded with, and what queries are scored with.
+
+The shape of the codebooks says whether they are additive: [M, K, D] for vectors of D dimensions. With one codebook, or
+one dimension, the two kinds are the same.
+"""
+
+import numpy as np
+import safetensors
+from safetensors.numpy import load, save
+
+from repconc.additive import AdditiveCodec
+from repconc.codec import Codec
+from repconc.errors import RepconcError, first_line
+from repconc.maps import VectorMap
+
+
+def make_codec(codebooks: np.ndarray, dimension: int, map: VectorMap | None = None) -> Codec:
+    """The codec that codebooks of this shape belong to."""
+    whole = codebooks.ndim == 3 and len(codebooks) > 1 and codebooks.shape[2] == dimension > 1
+    return (AdditiveCodec if whole else Codec)(codebooks, dimension, map)
+
+
+def to_bytes(coding: Codec, scoring: Codec) -> bytes:
+    """The content of the file."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, codec in (("coding", coding), ("scoring", scoring)):
+        arrays |= {name: codec.codebooks} | {f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()}
+    return save(arrays)
+
+
+def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, Codec]:
+    """What `to_bytes` wrote; source: the file, to be named where it holds something else."""
+    try:
+        arrays = load(content)
+        if unknown := arrays.keys() - KNOWN:
+            raise RepconcError(f"{source} was written by another version: it holds {sorted(unknown)}; build it again.")
+        coding, scoring = (make_codec(arrays[name], dimension, _map_of(arrays, name)) for name in ("coding", "scoring"))
+        return coding, scoring
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
+
+
+PARTS = ("linear", "inner", "outer", "unit")
+KNOWN = {name for codec in ("coding", "scoring") for name in (codec, *(f"{codec}.{part}" for part in PARTS))}
+
+
+def _arrays_of(mapping: VectorMap | None) -> dict[str, np.ndarray]:
+    if mapping is None:
+        return {}
+    parts = {"linear": mapping.linear, "inner": mapping.inner, "outer": mapping.outer}
+    unit = {"unit": np.ones(1, np.uint8)} if mapping.unit else {}
+    return {name: np.ascontiguousarray(part) for name, part in parts.items() if part is not None} | unit
+
+
+def _map_of(arrays: dict[str, np.ndarray], name: str) -> VectorMap | None:
+    parts = {part: arrays[f"{name}.{part}"] for part in ("linear", "inner", "outer") if f"{name}.{part}" in arrays}
+    return VectorMap(**parts, unit=f"{name}.unit" in arrays) if parts else None

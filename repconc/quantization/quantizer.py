@@ -1,0 +1,61 @@
+"""What every trainable quantizer is: the twin of a `Codec` while it learns (paper, sections 3.1 and 3.2).
+
+Sizes: N documents, B queries, D dimensions, M codebooks of K codewords.
+"""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from repconc.codec import Codec
+from repconc.codec_files import make_codec
+from repconc.quantization.sinkhorn import ALONE, Collectives
+
+
+class Constraint(NamedTuple):
+    """The uniform-clustering constraint and how exactly it is solved."""
+
+    epsilon: float = 0.003
+    iterations: int = 100
+    collectives: Collectives = ALONE
+
+
+class Quantizer(nn.Module, ABC):
+    """M codebooks that receive gradients."""
+
+    def __init__(self, codebooks: Tensor, dimension: int) -> None:
+        super().__init__()
+        self.codebooks = nn.Parameter(codebooks.clone())  # [M, K, d]
+        self.dimension = dimension
+
+    @abstractmethod
+    def assign(self, documents: Tensor, constraint: Constraint | None) -> Tensor:
+        """[N, D] -> [N, M]: codes; with a constraint, all codewords of a codebook in equal use over the batch."""
+
+    @abstractmethod
+    def decode(self, codes: Tensor) -> Tensor:
+        """[N, M] -> [N, D]"""
+
+    @abstractmethod
+    def tables(self, queries: Tensor) -> Tensor:
+        """[B, D] -> [B, M, K]: what each codeword adds to a query's scores."""
+
+    def to_codec(self) -> Codec:
+        return make_codec(self.codebooks.detach().cpu().numpy().copy(), self.dimension)
+
+    def straight_through(self, documents: Tensor, codes: Tensor) -> Tensor:
+        """The decoded documents in value; in the gradient both the documents and their codewords.
+
+        The parentheses make the second term exactly zero, so that the value is the decoded one to the bit and
+        documents with equal codes get equal scores.
+        """
+        return self.decode(codes) + (documents - documents.detach())
+
+
+def squared_distances(blocks: Tensor, codebooks: Tensor) -> Tensor:
+    """[m, N, d] and [m, K, d] -> [m, N, K], by |x|^2 - 2 <x, c> + |c|^2: no [m, N, K, d] is ever formed."""
+    norms = (codebooks**2).sum(dim=-1)[:, None, :]  # [m, 1, K]
+    distances = torch.baddbmm(norms, blocks, codebooks.transpose(1, 2), alpha=-2)
+    return distances.add_((blocks**2).sum(dim=-1, keepdim=True)).clamp_min_(0)

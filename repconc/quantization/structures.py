@@ -1,0 +1,39 @@
+"""The two structures of codes: how each is warmed up, and which quantizer learns it. Nobody else asks which it is."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+
+from repconc.additive import AdditiveCodec
+from repconc.codec import Codec
+from repconc.quantization.additive import AdditiveQuantizer
+from repconc.quantization.opq import Report, train_opq
+from repconc.quantization.product import ProductQuantizer
+from repconc.quantization.quantizer import Quantizer
+from repconc.quantization.residual import train_residual
+
+Codes = Literal["product", "additive"]
+
+
+def warm_up(
+    vectors: np.ndarray,
+    codes: Codes,
+    bytes: int,
+    codewords: int,
+    *,
+    rotate: bool = True,
+    turns: int = 50,
+    seed: int = 0,
+    progress: Report | None = None,
+) -> Codec:
+    """A codec learned from a sample of vectors [N, D] alone. rotate, turns: of OPQ."""
+    if codes == "additive":
+        return train_residual(vectors, bytes, codewords, seed=seed, progress=progress)
+    return train_opq(vectors, bytes, codewords, rotate=rotate, turns=turns, seed=seed, progress=progress)
+
+
+def quantizer_of(codec: Codec) -> Quantizer:
+    """The rotation, if the codec has one, belongs to the text model and is not taken over."""
+    structure = AdditiveQuantizer if isinstance(codec, AdditiveCodec) else ProductQuantizer
+    return structure(torch.from_numpy(np.array(codec.codebooks, dtype=np.float32)), codec.dimension)

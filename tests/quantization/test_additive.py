@@ -1,0 +1,179 @@
+"""Additive codes: the codec, its trainable twin and its warm-up, against brute force, faiss and gradients by hand."""
+
+import itertools
+
+import faiss
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repconc.additive import AdditiveCodec, beam_search
+from repconc.codec import Codec, score
+from repconc.codec_files import from_bytes, make_codec, to_bytes
+from repconc.errors import RepconcError
+from repconc.kernel import kernel
+from repconc.losses.clustering import clustering
+from repconc.losses.ranking import ranking
+from repconc.maps import VectorMap
+from repconc.quantization.additive import AdditiveQuantizer
+from repconc.quantization.opq import train_opq
+from repconc.quantization.quantizer import Constraint
+from repconc.quantization.residual import least_squares, train_residual
+from repconc.quantization.structures import quantizer_of
+
+
+def make(levels: int, codewords: int, dimension: int, seed: int = 0) -> AdditiveCodec:
+    """Codebooks that shrink from level to level, as residuals do."""
+    books = np.random.default_rng(seed).normal(size=(levels, codewords, dimension))
+    return AdditiveCodec((books * 0.7 ** np.arange(levels)[:, None, None]).astype(np.float32), dimension)
+
+
+def vectors(count: int, dimension: int, seed: int = 1) -> np.ndarray:
+    """With dimensions that depend on each other."""
+    random = np.random.default_rng(seed)
+    return (random.normal(size=(count, 6)) @ random.normal(size=(6, dimension))).astype(np.float32)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 6), st.integers(1, 256), st.integers(2, 40), st.integers(1, 9))
+def test_the_twins_give_the_same_codes_vectors_and_scores(levels, codewords, dimension, count):
+    codec, x = make(levels, codewords, dimension), vectors(count, dimension)
+    quantizer = quantizer_of(codec)
+    codes = codec.encode(x)
+    assert isinstance(quantizer, AdditiveQuantizer)
+    np.testing.assert_array_equal(quantizer.assign(torch.from_numpy(x), None).numpy(), codes)
+    decoded = codec.decode(codes)
+    np.testing.assert_allclose(quantizer.decode(torch.from_numpy(codes).long()).detach().numpy(), decoded, atol=1e-5)
+    tables = codec.tables(x)
+    np.testing.assert_allclose(quantizer.tables(torch.from_numpy(x)).detach().numpy(), tables, atol=1e-2, rtol=1e-4)
+    np.testing.assert_allclose(score(tables[0], codes), decoded @ x[0], atol=1e-2, rtol=1e-4)
+
+
+def test_a_wide_beam_finds_the_best_code_of_all():
+    codec, x = make(3, 5, 8), vectors(40, 8)
+    every = np.array(list(itertools.product(range(5), repeat=3)), np.uint8)
+    distances = ((x[:, None] - codec.decode(every)[None]) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(beam_search(x, codec.floats, 25), every[distances.argmin(axis=1)])
+
+
+def test_a_wider_beam_codes_closer():
+    x = np.random.default_rng(0).normal(size=(500, 12)).astype(np.float32)
+    codec = train_residual(x, 6, 16)
+    errors = [
+        ((x - codec.decode(beam_search(x, codec.floats, beam))) ** 2).sum(axis=1).mean() for beam in (1, 2, 4, 16)
+    ]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.9 * errors[0]
+
+
+@pytest.mark.parametrize("beam", [1, 8])
+def test_codes_are_those_of_faiss(beam):
+    codec, x = make(4, 256, 16), vectors(300, 16)
+    theirs = faiss.ResidualQuantizer(16, 4, 8)
+    faiss.copy_array_to_vector(codec.floats.ravel(), theirs.codebooks)
+    theirs.is_trained, theirs.max_beam_size = True, beam
+    assert (beam_search(x, codec.floats, beam) == theirs.compute_codes(x)).all(axis=1).mean() > 0.98  # near ties differ
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(2, 5), st.integers(1, 256), st.integers(2, 100), st.integers(1, 7))
+def test_tables_have_the_same_bits_alone_in_a_batch_and_without_the_kernel(levels, codewords, dimension, count):
+    if kernel() is None:
+        pytest.skip("the native kernel was not built")
+    codec, x = make(levels, codewords, dimension), vectors(count, dimension)
+    native = codec.tables(x)
+    np.testing.assert_array_equal(np.concatenate([codec.tables(row) for row in x]), native)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("repconc.additive.kernel", lambda: None)
+        np.testing.assert_array_equal(codec.tables(x), native)
+
+
+def test_every_level_uses_its_codewords_equally():
+    x = torch.from_numpy(vectors(1024, 12))
+    quantizer = quantizer_of(train_residual(x.numpy(), 4, 32))
+    for codes in quantizer.assign(x, Constraint(epsilon=0.003)).T:
+        counts = torch.bincount(codes, minlength=32)
+        assert counts.min() >= 16
+        assert counts.max() <= 64
+    nearest = quantizer.assign(x, None)
+    assert max(int(torch.bincount(codes, minlength=32).max()) for codes in nearest.T) > 64
+
+
+def test_the_gradients_are_those_of_the_paper():
+    """Straight through to the documents; to a codeword the sum over the documents that it is a part of."""
+    quantizer = quantizer_of(make(4, 5, 8))
+    documents, queries = torch.randn(12, 8, requires_grad=True), torch.randn(6, 8, requires_grad=True)
+    positives, weight = torch.arange(6), 0.3
+    codes = quantizer.assign(documents, Constraint(epsilon=0.1))
+    quantized = quantizer.straight_through(documents, codes)
+    loss = ranking(queries, quantized, positives) + weight * clustering(documents, quantizer.decode(codes))
+    loss.backward()
+    decoded = quantizer.decode(codes).detach()
+    probabilities = (queries.detach() @ decoded.T).softmax(dim=1)
+    wanted = torch.nn.functional.one_hot(positives, 12).float()
+    of_ranking = (probabilities - wanted).T @ queries.detach() / 6  # [12, 8]
+    of_clustering = weight * 2 * (documents.detach() - decoded) / 12
+    torch.testing.assert_close(documents.grad, of_ranking + of_clustering)
+    expected = torch.zeros_like(quantizer.codebooks)
+    for document, code in enumerate(codes):
+        expected[torch.arange(4), code] += of_ranking[document] - of_clustering[document]
+    torch.testing.assert_close(quantizer.codebooks.grad, expected)
+
+
+def test_least_squares_are_those_of_numpy():
+    x, codes = vectors(400, 7), np.random.default_rng(3).integers(0, 4, (400, 3))
+    used = np.zeros((400, 12), np.float32)
+    used[np.arange(400)[:, None], codes + 4 * np.arange(3)] = 1
+    best = np.linalg.lstsq(used, x, rcond=None)[0]
+    found = least_squares(torch.from_numpy(x), torch.from_numpy(codes), 4).reshape(12, 7).numpy()
+    np.testing.assert_allclose(used @ found, used @ best, atol=0.02)  # codewords themselves may be shifted
+
+
+def test_the_warm_up_is_closer_than_opq_at_the_same_bytes():
+    x = vectors(2000, 24)
+    additive, product = train_residual(x, 4, 32), train_opq(x, 4, 32, turns=20)
+    of_product = ((product.transform(x) - product.decode(product.encode(x))) ** 2).sum()
+    assert ((x - additive.decode(additive.encode(x))) ** 2).sum() < 0.7 * of_product
+
+
+def test_the_same_seed_gives_the_same_codebooks():
+    x = vectors(600, 10)
+    one, again, other = (train_residual(x, 3, 16, seed=seed).codebooks for seed in (0, 0, 1))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def test_files_keep_what_they_are():
+    turn = VectorMap(np.eye(6, dtype=np.float32), unit=True)
+    additive = AdditiveCodec(make(3, 4, 6).codebooks, 6, turn)
+    for codec in from_bytes(to_bytes(additive, additive), 6, "file"):
+        assert isinstance(codec, AdditiveCodec)
+        assert codec.codebooks.dtype == np.float16
+        np.testing.assert_array_equal(codec.codebooks, additive.codebooks)
+    product = Codec(np.ones((3, 4, 2), np.float32), 6)
+    assert not any(isinstance(codec, AdditiveCodec) for codec in from_bytes(to_bytes(product, product), 6, "file"))
+    assert not isinstance(make_codec(np.ones((1, 4, 6), np.float32), 6), AdditiveCodec), (
+        "one codebook is the same in both"
+    )
+
+
+@pytest.mark.parametrize(
+    ("books", "dimension", "words"),
+    [
+        (np.full((2, 4, 6), 1e6, np.float32), 6, "half floats"),
+        (np.full((2, 4, 6), np.nan, np.float32), 6, "half floats"),
+        (np.ones((2, 4, 6), np.float32), 5, "do not fit"),
+        (np.ones((2, 300, 6), np.float32), 6, "1 to 256"),
+    ],
+    ids=["large", "nan", "dimension", "codewords"],
+)
+def test_what_is_no_codec(books, dimension, words):
+    with pytest.raises(RepconcError, match=words):
+        AdditiveCodec(books, dimension)
+
+
+def test_too_few_vectors_for_a_warm_up():
+    with pytest.raises(RepconcError, match="10 vectors for 16 codewords"):
+        train_residual(vectors(10, 4), 2, 16)
