@@ -14,10 +14,10 @@ from repconc.errors import RepconcError, first_line
 from repconc.maps import VectorMap
 
 
-def make_codec(codebooks: np.ndarray, dimension: int, map: VectorMap | None = None) -> Codec:
+def make_codec(codebooks: np.ndarray, dimension: int, mapping: VectorMap | None = None) -> Codec:
     """The codec that codebooks of this shape belong to."""
     whole = codebooks.ndim == 3 and len(codebooks) > 1 and codebooks.shape[2] == dimension > 1
-    return (AdditiveCodec if whole else Codec)(codebooks, dimension, map)
+    return (AdditiveCodec if whole else Codec)(codebooks, dimension, mapping)
 
 
 def to_bytes(coding: Codec, scoring: Codec) -> bytes:

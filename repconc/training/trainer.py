@@ -75,7 +75,7 @@ class Trainer:
         return self._contrast(phase, name, loss, self.corpus.measure_vectors, negatives=phase.negatives)
 
     def warm_up(self, rotate: bool = True) -> float:
-        """OPQ, or residual quantization, on a sample of the document vectors; a rotation becomes a part of the text model.
+        """Codebooks from a sample of the document vectors; a rotation becomes a part of the text model.
 
         Gives the seconds that it took, also when they were spent in an earlier run.
         """
