@@ -30,7 +30,7 @@ class AdditiveCodec(Codec):
     def __post_init__(self) -> None:
         super().__post_init__()
         with np.errstate(over="ignore"):
-            halves = self.codebooks.astype(np.float16)
+            halves = np.ascontiguousarray(self.codebooks, dtype=np.float16)
         if not np.isfinite(halves).all():
             raise RepconcError("The codebooks hold values that are no finite half floats; scale the vectors down.")
         object.__setattr__(self, "codebooks", halves)

@@ -24,7 +24,9 @@ def to_bytes(coding: Codec, scoring: Codec) -> bytes:
     """The content of the file."""
     arrays: dict[str, np.ndarray] = {}
     for name, codec in (("coding", coding), ("scoring", scoring)):
-        arrays |= {name: codec.codebooks} | {f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()}
+        arrays |= {name: np.ascontiguousarray(codec.codebooks)} | {
+            f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()
+        }
     return save(arrays)
 
 

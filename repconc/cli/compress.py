@@ -9,6 +9,7 @@ import typer
 
 from repconc.cli.options import Json, Quiet, remark
 from repconc.errors import RepconcError
+from repconc.training.recipe import Codes
 from repconc.training.view import TrainingView
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ def compress(
     ratio: Annotated[float | None, typer.Option(help="Or how many times smaller than float32.")] = None,
     keep: Annotated[
         float | None, typer.Option(help="Or the smallest size that keeps this share of a held-out measure: 0.98.")
+    ] = None,
+    codes: Annotated[
+        Codes | None,
+        typer.Option(help="Codewords in blocks (product), or whole ones (additive). [default: the recipe's]"),
     ] = None,
     queries: Annotated[Path | None, typer.Option(help="Query vectors, as from a log.")] = None,
     qrels: Annotated[
@@ -118,6 +123,7 @@ def compress(
             bytes=bytes,
             ratio=ratio,
             keep=keep,
+            codes=codes,
             mode=mode,
             cosine=None if metric is None else metric == "cosine",
             document_map=document_map,

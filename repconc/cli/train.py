@@ -8,7 +8,7 @@ import typer
 
 from repconc.cli.options import Dataset, Json, Quiet, remark
 from repconc.errors import RepconcError
-from repconc.training.recipe import Method
+from repconc.training.recipe import Codes, Method
 from repconc.training.view import TrainingView
 
 
@@ -19,6 +19,9 @@ def train(
         str | None, typer.Option(help="minilm, static, a folder or a name on the hub. [default: the recipe's]")
     ] = None,
     bytes: Annotated[int | None, typer.Option(min=1, help="Bytes a document. [default: the recipe's, 16]")] = None,
+    codes: Annotated[
+        Codes | None, typer.Option(help="Codewords in blocks, or whole ones. [default: the recipe's]")
+    ] = None,
     method: Annotated[Method | None, typer.Option(help="[default: the recipe's, repconc]")] = None,
     what: Annotated[
         Literal["all", "heads"] | None,
@@ -61,6 +64,7 @@ def train(
         values = read_recipe(recipe)
         _set(values, "encoder", "documents", encoder)
         _set(values, "quantizer", "bytes", bytes)
+        _set(values, "quantizer", "codes", codes)
         values |= {
             name: value for name, value in (("method", method), ("train", what), ("seed", seed)) if value is not None
         }

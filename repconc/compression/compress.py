@@ -35,7 +35,7 @@ from repconc.indexes.writing import Batches, Show, build, quietly
 from repconc.training.loop import Observer, as_progress
 from repconc.training.pipeline import agree_on_plan, named, only_trainer, training_folder
 from repconc.training.ranks import Ranks
-from repconc.training.recipe import Recipe, make_recipe, read_recipe
+from repconc.training.recipe import Codes, Recipe, make_recipe, read_recipe
 from repconc.training.view import TrainingView
 
 
@@ -57,6 +57,7 @@ def compress(
     qrels: Path | str | Mapping[str, Mapping[str, int]] | None = None,
     bytes: int = 24,
     *,
+    codes: Codes | None = None,
     ids: Path | str | Sequence[str] | None = None,
     query_ids: Path | str | Sequence[str] | None = None,
     output: Path | str | None = None,
@@ -66,7 +67,8 @@ def compress(
 ) -> Index:
     """A learned index over given vectors, in a folder or, without one, in a temporary one that goes with the index.
 
-    documents: [N, D], or a file of them; queries: [Q, D]; qrels: {"3": {"17": 1}} says that row 17 answers row 3.
+    documents: [N, D], or a file of them; queries: [Q, D]; qrels: {"3": {"17": 1}} says that row 17 answers row 3;
+    codes: codewords in blocks ("product") or whole ones ("additive"), by default as the recipe says.
     """
     given = open_given(documents, ids=ids, queries=queries, query_ids=query_ids, qrels=qrels)
     scratch = Path(tempfile.mkdtemp(prefix="repconc-")) if output is None else None
@@ -74,7 +76,7 @@ def compress(
     try:
         with TrainingView(quiet=not progress) as view:
             show = partial(as_progress, observe=view)
-            index = run(given, folder, bytes=bytes, mode=mode, seed=seed, observe=view, show=show).index
+            index = run(given, folder, bytes=bytes, codes=codes, mode=mode, seed=seed, observe=view, show=show).index
     except BaseException:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -91,6 +93,7 @@ def run(
     bytes: int | None = None,
     ratio: float | None = None,
     keep: float | None = None,
+    codes: Codes | None = None,
     mode: Mode | None = None,
     cosine: bool | None = None,
     document_map: bool = True,
@@ -119,6 +122,8 @@ def run(
     splits = split_queries(given, sample, chosen, rows, seed)
     say(_line(chosen, given, sample, splits))
     settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
+    if codes is not None:
+        settings = settings.model_copy(update={"quantizer": settings.quantizer.model_copy(update={"codes": codes})})
     settings = settings.model_copy(update={"seed": seed, "scale": settings.scale or scale_of(sample, splits)})
     plan = Plan(
         mode=chosen,

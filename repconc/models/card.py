@@ -4,6 +4,7 @@ from repconc.models.manifest import ModelManifest
 
 
 def model_card(manifest: ModelManifest) -> str:
+    structure = manifest.recipe.get("quantizer", {}).get("codes", "product")
     size = "uncompressed" if manifest.bytes is None else f"{manifest.bytes} bytes a document"
     ratio = "" if manifest.bytes is None else f", {4 * manifest.dimension / manifest.bytes:.0f}x less than float32"
     use = (
@@ -14,7 +15,7 @@ def model_card(manifest: ModelManifest) -> str:
     return f"""---
 library_name: sentence-transformers
 pipeline_tag: sentence-similarity
-tags: [dense-retrieval, product-quantization, repconc]
+tags: [dense-retrieval, {structure}-quantization, repconc]
 ---
 # {manifest.method} on {manifest.dataset}: {size}{ratio}
 

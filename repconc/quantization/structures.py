@@ -1,7 +1,5 @@
 """The two structures of codes: how each is warmed up, and which quantizer learns it. Nobody else asks which it is."""
 
-from typing import Literal
-
 import numpy as np
 import torch
 
@@ -13,12 +11,10 @@ from repconc.quantization.product import ProductQuantizer
 from repconc.quantization.quantizer import Quantizer
 from repconc.quantization.residual import train_residual
 
-Codes = Literal["product", "additive"]
-
 
 def warm_up(
     vectors: np.ndarray,
-    codes: Codes,
+    codes: str,
     bytes: int,
     codewords: int,
     *,
@@ -27,7 +23,7 @@ def warm_up(
     seed: int = 0,
     progress: Report | None = None,
 ) -> Codec:
-    """A codec learned from a sample of vectors [N, D] alone. rotate, turns: of OPQ."""
+    """A codec learned from a sample of vectors [N, D] alone. codes: product or additive; rotate, turns: of OPQ."""
     if codes == "additive":
         return train_residual(vectors, bytes, codewords, seed=seed, progress=progress)
     return train_opq(vectors, bytes, codewords, rotate=rotate, turns=turns, seed=seed, progress=progress)

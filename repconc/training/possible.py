@@ -25,6 +25,8 @@ def refuse_impossible(recipe: Recipe, *, dimension: int, documents: int, pairs: 
 
 def _refuse_quantizer(recipe: Recipe, dimension: int, documents: int) -> None:
     quantizer = recipe.quantizer
+    if quantizer.codes == "additive" and recipe.method in ("opq", "pq"):
+        raise RepconcError("Methods opq and pq make product codes; take repconc, jpq or dpq with additive ones.")
     known = min(documents, quantizer.sample)
     if quantizer.codewords > known:
         raise RepconcError(

@@ -13,6 +13,7 @@ from pydantic import Field, PositiveInt, ValidationError
 from repconc.config import EncoderSettings, Settings
 from repconc.errors import RepconcError, first_line
 
+Codes = Literal["product", "additive"]
 Method = Literal["repconc", "jpq", "dpq", "opq", "pq", "dense"]
 Negatives = Literal["in-batch", "static", "refreshed", "dynamic"]
 
@@ -89,7 +90,7 @@ class StageTwo(Taught):
 class Quantizer(Settings):
     """The structure and size of a code, and its warm-up."""
 
-    codes: Literal["product", "additive"] = "product"
+    codes: Codes = "product"
     """Codewords in blocks of their own, as in the paper, or whole ones that are added up."""
     bytes: int = Field(default=16, ge=1, le=65536)
     codewords: int = Field(default=256, ge=1, le=256)

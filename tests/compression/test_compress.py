@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import repconc
+from repconc.additive import AdditiveCodec
 from repconc.compression.compress import run
 from repconc.compression.given import open_given, paired
 from repconc.compression.report import as_table, make_report, write_report
@@ -46,6 +47,21 @@ def test_every_mode_gives_an_index_that_finds_documents(world, recipe, mode, tmp
     assert "page.0.svg" in (tmp_path / "page.md").read_text()
     assert (tmp_path / "page.0.svg").exists()
     assert "OPQ" in as_table(report).render("text")
+
+
+@pytest.mark.parametrize("cosine", [True, False])
+def test_additive_codes_go_the_whole_way(world, recipe, cosine, tmp_path):
+    """Documents can be added, and faiss takes them."""
+    recipe = recipe.model_copy(update={"quantizer": recipe.quantizer.model_copy(update={"codes": "additive"})})
+    index = run(opened(world, "labels"), tmp_path / "index", bytes=2, recipe=recipe, cosine=cosine).index
+    assert isinstance(index.coding, AdditiveCodec)
+    hits = index.search(world.queries, 10, probes=index.manifest.lists)
+    assert sum(str(number) in {hit.id for hit in row} for number, row in enumerate(hits)) > 50, "random codes find two"
+    export_faiss(index, tmp_path / "index.faiss")  # compares the answers
+    ids = [f"again {number}" for number in range(600)]
+    add_vectors(tmp_path / "index", paired(open_given(world.documents, ids=ids)))
+    best = Index(tmp_path / "index").search(world.queries[:20], 2, probes=999)
+    assert all(first.score == second.score for first, second in best), "the same vector has the same code"
 
 
 @pytest.mark.parametrize("hidden", [0, 5])

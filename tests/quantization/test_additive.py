@@ -152,6 +152,8 @@ def test_files_keep_what_they_are():
         assert isinstance(codec, AdditiveCodec)
         assert codec.codebooks.dtype == np.float16
         np.testing.assert_array_equal(codec.codebooks, additive.codebooks)
+    turned = AdditiveCodec(np.asfortranarray(additive.codebooks), 6)  # as solvers give them; files hold rows
+    np.testing.assert_array_equal(from_bytes(to_bytes(turned, turned), 6, "file")[0].codebooks, additive.codebooks)
     product = Codec(np.ones((3, 4, 2), np.float32), 6)
     assert not any(isinstance(codec, AdditiveCodec) for codec in from_bytes(to_bytes(product, product), 6, "file"))
     assert not isinstance(make_codec(np.ones((1, 4, 6), np.float32), 6), AdditiveCodec), (

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 from sentence_transformers import SentenceTransformer
 
 from repconc import Encoder, RepconcError, RepconcModel, load_dataset, make_recipe, train
+from repconc.additive import AdditiveCodec
 from repconc.training.pipeline import training_folder
 from repconc.training.trainer import Trainer
 
@@ -47,6 +48,17 @@ def test_a_model_is_made_and_loads_without_us(method, tiny_static, labelled, tmp
     assert moved == (method in {"repconc", "jpq"}), "only stage 2 moves the scoring codebooks"
     card = (tmp_path / "model" / "README.md").read_text()
     assert "4 bytes a document, 16x less" in card and "collision" in card
+
+
+def test_a_model_with_additive_codes(tiny_static, labelled, tmp_path):
+    values = {"quantizer": FAST["quantizer"] | {"codes": "additive"}}
+    model = train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static, **values))
+    loaded, texts = RepconcModel.load(tmp_path / "model"), ["the river of gold", "king and queen"]
+    assert isinstance(loaded.scoring, AdditiveCodec)
+    assert np.array_equal(loaded.encode_documents(texts), model.encode_documents(texts))
+    assert "additive-quantization" in (tmp_path / "model" / "README.md").read_text()
+    with pytest.raises(RepconcError, match="opq and pq make product codes"):
+        train(load_dataset(labelled), tmp_path / "other", recipe(tiny_static, method="opq", **values))
 
 
 def test_a_saved_model_is_an_encoder_to_train_on(tiny_static, labelled, tmp_path):
@@ -93,8 +105,12 @@ EVERY_KIND = {
 
 @pytest.mark.parametrize(
     ("changes", "phases"),
-    [({}, ["dense-1", "stage-1", "codes", "stage-2", "stage-2"]), (EVERY_KIND, ["dense-2", "dense-3", "codes"])],
-    ids=["static negatives", "heads and every kind of negatives"],
+    [
+        ({}, ["dense-1", "stage-1", "codes", "stage-2", "stage-2"]),
+        (EVERY_KIND, ["dense-2", "dense-3", "codes"]),
+        ({"quantizer": FAST["quantizer"] | {"codes": "additive"}}, ["warmup", "stage-1", "stage-2"]),
+    ],
+    ids=["static negatives", "heads and every kind of negatives", "additive codes"],
 )
 def test_killed_at_random_points_it_ends_with_the_same_model(
     changes, phases, tiny_static, labelled, tmp_path, monkeypatch

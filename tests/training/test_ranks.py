@@ -56,7 +56,7 @@ def test_two_ranks_make_the_step_of_one(encoder, gradients):
     alone, first, second = map(load_file, files)
     assert alone.keys() == first.keys() == second.keys()
     stages = {"stage 2, lambda False", "stage 2, lambda True", "stage 2, taught"}
-    phases = {"dense", "constrained", "nearest", "taught", *stages}
+    phases = {"dense", "constrained", "nearest", "additive", "taught", *stages}
     assert {name.split("/")[0] for name in alone} == phases
     for name, expected in alone.items():
         assert torch.equal(first[name], second[name]), name

@@ -8,8 +8,9 @@ from safetensors.torch import save_file
 
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
+from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.product import ProductQuantizer
-from repconc.quantization.quantizer import Constraint
+from repconc.quantization.quantizer import Constraint, Quantizer
 from repconc.training.dense import dense_loss
 from repconc.training.examples import Batches
 from repconc.training.negatives import FixedCodes
@@ -38,7 +39,7 @@ def write_gradients(folder: str, output: str) -> None:
     batch = own_part(Batches(examples, 27, 1, seed=0).at(0, negatives, hard=1), ranks)
     tensors: dict[str, torch.Tensor] = {}
 
-    def collect(phase: str, parts: dict[str, float]) -> None:
+    def collect(phase: str, parts: dict[str, float], quantizer: Quantizer = quantizer) -> None:
         sides = ["query"] if phase.startswith("stage 2") else ["query", "document"]
         parameters = model.trainable(sides) | ({} if phase == "dense" else {"codebooks": quantizer.codebooks})
         ranks.sum_gradients(parameters.values())
@@ -54,6 +55,9 @@ def write_gradients(folder: str, output: str) -> None:
         constraint = Constraint(0.02, iterations, ranks.collectives) if iterations else None
         loss = StageOneLoss(quantizer, constraint, 0.2, 20.0, ranks)
         collect(name, contrast(model, examples, batch, loss, ranks, chunk=5))
+    whole = AdditiveQuantizer(torch.randn(3, 8, model.dimension, generator=generator) / 8, model.dimension)
+    loss = StageOneLoss(whole, Constraint(0.02, 30, ranks.collectives), 0.2, 20.0, ranks)
+    collect("additive", contrast(model, examples, batch, loss, ranks, chunk=5), whole)
     taught = Teacher(DualEncoder.of(encoder, shared=False), examples, 10.0, ranks, chunk=5)
     loss = StageOneLoss(quantizer, None, 0.2, 20.0, ranks, taught=0.7)
     collect("taught", contrast(model, examples, batch, loss, ranks, 5, taught))
