@@ -1,118 +1,112 @@
-"""Tables and pictures of the comparison, as pure functions of its result lines.
+"""Pictures of the comparison, as functions of its lines alone; a method that has no line yet is left out.
 
-python -m benchmarks.methods_tables    prints the main table as LaTeX
+Markers and dashes tell the methods apart where there is no colour.
 """
 
+from collections.abc import Callable, Sequence
 from statistics import mean
 from typing import Any
 
-import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks import results
-from benchmarks.cells import with_spread
-from repconc.evaluation.significance import paired_t_test, stars
-from repconc.evaluation.tables import Table
+from benchmarks.methods_goals import OURS, Line
+from benchmarks.methods_tables import ratio_of
 
-OURS = "RepCONC"
-KINDS = {
-    "uncompressed": (
-        "BM25",
-        "untrained",
-        "RepBERT style",
-        "STAR style",
-        "ANCE style",
-        "ADORE style",
-        "uncompressed",
-    ),
-    "unsupervised": (
-        *("PQ", "PCA + int8", "ScaNN", "ITQ + LSH", "OPQ", "OPQ + ScaNN"),
-        *("binary (sentence-transformers)", "RaBitQ (faiss)", "int8 (sentence-transformers)"),
-    ),
-    "supervised": (
-        *("BPR", "DPQ", "MoPQ", "Distill-VQ", "JPQ", "RepCONC without constraint", "RepCONC without stage 2", OURS),
-    ),
+STYLES: dict[str, dict[str, Any]] = {
+    OURS: {"color": "black", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 9},
+    "JPQ": {"color": "#1f77b4", "marker": "o", "linestyle": "-"},
+    "DPQ": {"color": "#d95f02", "marker": "s", "linestyle": "-"},
+    "MoPQ": {"color": "#2a9d8f", "marker": "D", "linestyle": "--"},
+    "Distill-VQ": {"color": "#9467bd", "marker": "^", "linestyle": "--"},
+    "OPQ + ScaNN": {"color": "#8c564b", "marker": "P", "linestyle": "-."},
+    "OPQ": {"color": "#555555", "marker": "v", "linestyle": "-."},
+    "ITQ + LSH": {"color": "#b8860b", "marker": "<", "linestyle": ":"},
+    "ScaNN": {"color": "#e377c2", "marker": ">", "linestyle": ":"},
+    "PQ": {"color": "#888888", "marker": "x", "linestyle": ":"},
+    "PCA + int8": {"color": "#bbbbbb", "marker": "+", "linestyle": ":"},
+    "BPR": {"color": "#d62728", "marker": "h"},
+    "binary (sentence-transformers)": {"color": "#17becf", "marker": "8"},
+    "RaBitQ (faiss)": {"color": "#006400", "marker": "d"},
+    "int8 (sentence-transformers)": {"color": "#4b0082", "marker": "p"},
+    "BM25": {"color": "black", "marker": "$B$"},
+    "RepBERT style": {"color": "#1f77b4", "marker": "1", "markersize": 9},
+    "ANCE style": {"color": "#d95f02", "marker": "2", "markersize": 9},
+    "STAR style": {"color": "#2a9d8f", "marker": "3", "markersize": 9},
+    "ADORE style": {"color": "black", "marker": "4", "markersize": 9},
 }
-SIXTY_FOURTH = {"static": 16, "heads": 24}
-MARKERS = "osv^D<>pX*"
-Line = dict[str, Any]
+WORDS = ("BM25",)
+DENSE = ("RepBERT style", "STAR style", "ANCE style", "ADORE style")
+FIRST_STAGE = (OURS, "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", *WORDS, *DENSE)
+"""What the paper draws against memory: retrieval models as they are, and the compressed ones beside them."""
 
 
-def lines_of(recipe: str, dataset: str) -> list[Line]:
-    return [line for line in results.read("methods") if (line["recipe"], line["dataset"]) == (recipe, dataset)]
-
-
-def main_table(recipe: str) -> Table:
-    """All methods where codes are a 64th of the vectors; those of a fixed size at their own. Means over seeds."""
-    datasets = list(dict.fromkeys(line["dataset"] for line in results.read("methods") if line["recipe"] == recipe))
-    rows = []
-    for kind, names in KINDS.items():
-        for name in names:
-            cells = [_cells(recipe, dataset, name) for dataset in datasets]
-            if any(cells):
-                size = next(cell[0] for cell in cells if cell)
-                rows.append([f"{kind}: {name}", size, *(text for cell in cells for text in (cell or ("",) * 4)[1:])])
-    columns = [f"{dataset} {what}" for dataset in datasets for what in ("MRR@10", "R@100", "ms a query")]
-    return Table(["method", "bytes/document", *columns], rows, "*/**: RepCONC is better, p < 0.05/0.01 in every seed.")
-
-
-def _cells(recipe: str, dataset: str, name: str) -> tuple[str, str, str, str] | None:
-    lines = [line for line in lines_of(recipe, dataset) if line["bytes"] in (None, SIXTY_FOURTH[recipe])]
-    own = [line for line in lines if line["method"] == name]
-    if not own:
-        return None
-    ours = {line["seed"]: line for line in lines if line["method"] == OURS}
-    tests = [_worse(line, ours[line["seed"]]) for line in own if line["seed"] in ours]
-    mark = stars(max(tests)) if tests and name != OURS else ""
-    values = [line["measures"]["MRR@10"] for line in own]
-    return (
-        f"{own[0]['bytes_per_document']:,.0f}",
-        f"{with_spread(values)}{mark}",
-        f"{mean(line['measures']['R@100'] for line in own):.3f}",
-        f"{mean(line['milliseconds_a_query'] for line in own):.2f}",
-    )
-
-
-def _worse(line: Line, ours: Line) -> float:
-    """The p-value of the paired test, 1 where it is no worse than ours."""
-    theirs, best = (np.array([1 / rank if rank else 0.0 for rank in one["ranks"]]) for one in (line, ours))
-    return paired_t_test(theirs, best) if theirs.mean() < best.mean() else 1.0
-
-
-def by_ratio(recipe: str, *, per_kilobyte: bool = False) -> Figure:
-    """MRR@10 against how many times smaller the index is, or against documents a kilobyte of all that is in memory."""
-    datasets = list(dict.fromkeys(line["dataset"] for line in results.read("methods") if line["recipe"] == recipe))
-    figure = Figure(figsize=(4.6 * len(datasets), 3.9), layout="constrained")
-    for axis, dataset in zip(figure.subplots(1, len(datasets), squeeze=False)[0], datasets, strict=True):
-        for number, name in enumerate(name for kind in ("unsupervised", "supervised") for name in KINDS[kind]):
-            points: dict[float, list[float]] = {}
-            for line in lines_of(recipe, dataset):
-                if line["method"] == name:
-                    points.setdefault(_place(line, recipe, per_kilobyte), []).append(line["measures"]["MRR@10"])
-            places = sorted(points)
-            style = {"linewidth": 2.2, "color": "black"} if name == OURS else {"linewidth": 1}
-            marker = MARKERS[number % len(MARKERS)]
-            axis.plot(
-                places, [mean(points[place]) for place in places], marker=marker, markersize=4, label=name, **style
+def against_ratio(lines: Sequence[Line], recipe: str) -> Figure | None:
+    """MRR@10 of the compression methods against how many times smaller their codes are, from about 32 times on."""
+    compressed = [name for name in STYLES if name not in (*WORDS, *DENSE, "int8 (sentence-transformers)")]
+    figure = _drawn(lines, recipe, compressed, ratio_of, "compression ratio")
+    for axis in figure.axes if figure else []:
+        whole = [line["measures"]["MRR@10"] for line in lines if _is_whole(line, recipe, axis.get_title())]
+        if whole:
+            axis.axhline(mean(whole), color="black", linewidth=0.8, linestyle=(0, (1, 3)))
+            axis.annotate(
+                "uncompressed", (1, mean(whole)), (0, 3), ("axes fraction", "data"), "offset points", ha="right", size=8
             )
-        what = "documents a kilobyte" if per_kilobyte else "times smaller"
-        axis.set(xscale="log", xlabel=what, title=dataset)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.3)
-    figure.axes[0].set_ylabel("MRR@10")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), frameon=False, loc="outside right upper", fontsize=8)
     return figure
 
 
-DIMENSIONS = {"static": 256, "heads": 384}
+def _is_whole(line: Line, recipe: str, dataset: str) -> bool:
+    return (line["recipe"], line["dataset"], line["method"]) == (recipe, dataset, "uncompressed")
 
 
-def _place(line: Line, recipe: str, per_kilobyte: bool) -> float:
-    if not per_kilobyte:
-        return float(4 * DIMENSIONS[recipe] / line["bytes_per_document"])
+def against_memory(lines: Sequence[Line], recipe: str) -> Figure | None:
+    """MRR@10 against documents a kilobyte, of all that must be in memory to search."""
+    return _drawn(lines, recipe, FIRST_STAGE, _documents_per_kilobyte, "documents per kilobyte")
+
+
+def _documents_per_kilobyte(line: Line) -> float:
     return float(1024 / (line["bytes_per_document"] + line["shared_bytes"] / line["documents"]))
 
 
-if __name__ == "__main__":
-    for recipe in SIXTY_FOURTH:
-        print(main_table(recipe).render("latex"))
+def _drawn(
+    lines: Sequence[Line], recipe: str, names: Sequence[str], place: Callable[[Line], float], label: str
+) -> Figure | None:
+    own = [line for line in lines if line["recipe"] == recipe and line["method"] in names]
+    datasets = list(dict.fromkeys(line["dataset"] for line in own))
+    if not own:
+        return None
+    figure = Figure(figsize=(3.9 * len(datasets) + 2.6, 4.2), layout="constrained")
+    for axis, dataset in zip(figure.subplots(1, len(datasets), squeeze=False)[0], datasets, strict=True):
+        for name in names:
+            _curve(axis, name, [line for line in own if (line["dataset"], line["method"]) == (dataset, name)], place)
+        axis.set(xscale="log", xlabel=label, title=dataset)
+        _plain_ticks(axis, [place(line) for line in own if line["bytes"] and place is ratio_of])
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("MRR@10")
+    handles = {
+        name: handle for axis in figure.axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(list(handles.values()), list(handles), frameon=False, loc="outside right upper", fontsize=8)
+    return figure
+
+
+def _curve(axis: Axes, name: str, lines: Sequence[Line], place: Callable[[Line], float]) -> None:
+    """Means over seeds, by size; a method of one size is a point."""
+    points: dict[float, list[float]] = {}
+    for size in sorted({line["bytes_per_document"] for line in lines}):
+        alike = [line for line in lines if line["bytes_per_document"] == size]
+        points.setdefault(mean(map(place, alike)), []).extend(line["measures"]["MRR@10"] for line in alike)
+    if points:
+        style: dict[str, Any] = {"linewidth": 1.2, "markersize": 6, "linestyle": "none", "label": name} | STYLES[name]
+        places = sorted(points)
+        axis.plot(places, [mean(points[at]) for at in places], **style)
+
+
+def _plain_ticks(axis: Axes, chosen: Sequence[float]) -> None:
+    """Numbers as they are said, not powers of ten: the chosen ones, or as many as have room."""
+    low, high = axis.get_xlim()
+    usual = [base * 10.0**power for power in range(-2, 5) for base in (1, 2, 5)]
+    ticks = sorted(set(chosen)) if len(set(chosen)) > 2 else [tick for tick in usual if low <= tick <= high]
+    axis.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
+    axis.minorticks_off()
