@@ -22,7 +22,6 @@ from repconc.indexes.flat import FlatIndex
 from repconc.maps import VectorMap
 from repconc.training.trainer import Trainer
 
-SAMPLE = 65_536
 TIMED = 200
 """Test questions whose search is timed, one at a time on one thread."""
 NEGATIVES = "stage-1-negatives-0.safetensors"
@@ -77,7 +76,8 @@ class Comparison:
             warmed = load_file(self._opq(size) / "warmup.safetensors")
             given, before = {"rotation": VectorMap(warmed["rotation"])}, float(warmed["seconds"][0])
         seed, start = self.setting.recipe.seed, time.perf_counter()
-        sample = np.sort(np.random.default_rng(seed).permutation(len(documents))[:SAMPLE])
+        count = self.setting.recipe.quantizer.sample  # those that OPQ learns from
+        sample = np.sort(np.random.default_rng(seed).permutation(len(documents))[:count])
         coder = method.fit(documents[sample], size or 0, seed, **given)
         fitted = time.perf_counter()
         coded = coder(self.setting.examples.document_ids, documents)

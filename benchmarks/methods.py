@@ -66,7 +66,8 @@ def run(
     else:
         cells = plan(chosen, sets or SETS)
         _announce(cells)
-        _measure_all(cells)
+        failed = _measure_all(cells)
+        yield Figure("cells that failed", len(failed), "lines", goal="<= 0")
         lines = results.read(SUITE)
     for line in lines:
         where = f"{line['dataset']}, {line['recipe']}, seed {line['seed']}, {line['bytes_per_document']:,.0f} bytes"

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.methods_goals import OURS, Line
-from benchmarks.methods_tables import ratio_of
+from benchmarks.methods_tables import KINDS, named, ratio_of
 
 STYLES: dict[str, dict[str, Any]] = {
     OURS: {"color": "black", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 9},
@@ -35,15 +35,19 @@ STYLES: dict[str, dict[str, Any]] = {
     "STAR style": {"color": "#2a9d8f", "marker": "3", "markersize": 9},
     "ADORE style": {"color": "black", "marker": "4", "markersize": 9},
 }
-WORDS = ("BM25",)
+OTHER = {"color": "#ff1493", "marker": "$?$", "linestyle": (0, (5, 1, 1, 1))}
+"""A method that somebody added."""
+PARTS = ("RepCONC without constraint", "RepCONC without stage 2")
+"""These are in the table of parts; here they would hide the rest."""
 DENSE = ("RepBERT style", "STAR style", "ANCE style", "ADORE style")
-FIRST_STAGE = (OURS, "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", *WORDS, *DENSE)
+FIRST_STAGE = (OURS, "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", "BM25", *DENSE)
 """What the paper draws against memory: retrieval models as they are, and the compressed ones beside them."""
 
 
 def against_ratio(lines: Sequence[Line], recipe: str) -> Figure | None:
     """MRR@10 of the compression methods against how many times smaller their codes are, from about 32 times on."""
-    compressed = [name for name in STYLES if name not in (*WORDS, *DENSE, "int8 (sentence-transformers)")]
+    left_out = (*KINDS["uncompressed"], "int8 (sentence-transformers)", *PARTS)
+    compressed = [name for name in dict.fromkeys([*STYLES, *named(lines)]) if name not in left_out]
     figure = _drawn(lines, recipe, compressed, ratio_of, "compression ratio")
     for axis in figure.axes if figure else []:
         whole = [line["measures"]["MRR@10"] for line in lines if _is_whole(line, recipe, axis.get_title())]
@@ -98,7 +102,9 @@ def _curve(axis: Axes, name: str, lines: Sequence[Line], place: Callable[[Line],
         alike = [line for line in lines if line["bytes_per_document"] == size]
         points.setdefault(mean(map(place, alike)), []).extend(line["measures"]["MRR@10"] for line in alike)
     if points:
-        style: dict[str, Any] = {"linewidth": 1.2, "markersize": 6, "linestyle": "none", "label": name} | STYLES[name]
+        style: dict[str, Any] = {"linewidth": 1.2, "markersize": 6, "linestyle": "none", "label": name} | STYLES.get(
+            name, OTHER
+        )
         places = sorted(points)
         axis.plot(places, [mean(points[at]) for at in places], **style)
 

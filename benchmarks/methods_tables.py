@@ -23,7 +23,7 @@ KINDS = {
         *("RepCONC without constraint", "RepCONC without stage 2", OURS),
     ),
 }
-"""The paper's groups, and the order of its rows."""
+"""The paper's groups, and the order of its rows. A method that is not here stands at the end."""
 ABLATION = ("DPQ", "JPQ", "OPQ", "RepCONC without stage 2", "RepCONC without constraint", OURS)
 MEASURES = ("MRR@10", "R@100")
 NOTE = "One or two stars: RepCONC is better in every seed, p < 0.05 or 0.01 (two-tailed paired t-test)."
@@ -34,13 +34,20 @@ def main_table(lines: Sequence[Line], recipe: str) -> Table:
     own = [line for line in lines if line["recipe"] == recipe and at_ratio(line, 64)]
     datasets = list(dict.fromkeys(line["dataset"] for line in own))
     rows = []
-    for kind, names in KINDS.items():
-        for name in names:
-            if found := [line for line in own if line["method"] == name]:
-                cells = [cell for dataset in datasets for cell in _cells(own, dataset, name)]
-                rows.append([f"{kind}: {name}", _size(found), _ratio(found), *cells])
+    for name, kind in named(own).items():
+        found = [line for line in own if line["method"] == name]
+        cells = [cell for dataset in datasets for cell in _cells(own, dataset, name)]
+        rows.append([f"{kind}: {name}", _size(found), _ratio(found), *cells])
     columns = [f"{dataset} {what}" for dataset in datasets for what in (*MEASURES, "seeds")]
     return Table(["method", "bytes/document", "ratio", *columns], rows, NOTE if rows else "")
+
+
+def named(lines: Sequence[Line]) -> dict[str, str]:
+    """The methods that there are lines of, in the order of tables, with their kinds."""
+    kinds = {name: kind for kind, names in KINDS.items() for name in names}
+    there = dict.fromkeys(line["method"] for line in lines)
+    known = {name: kind for name, kind in kinds.items() if name in there}
+    return known | {name: "other" for name in there if name not in kinds}
 
 
 def at_ratio(line: Line, ratio: int) -> bool:
@@ -98,10 +105,9 @@ def by_ratio_table(lines: Sequence[Line], recipe: str, dataset: str) -> Table:
     own = [line for line in lines if (line["recipe"], line["dataset"]) == (recipe, dataset) and line["bytes"]]
     sizes = sorted({line["bytes"] for line in own}, reverse=True)
     rows = []
-    for name in (name for names in KINDS.values() for name in names):
+    for name in named(own):
         cells = [_short([line for line in own if (line["method"], line["bytes"]) == (name, size)]) for size in sizes]
-        if any(cells):
-            rows.append([name, *cells])
+        rows.append([name, *cells])
     heads = [f"{size} bytes ({4 * own[0]['dimensions'] / size:.0f}x)" for size in sizes]
     return Table(["method", *heads], rows)
 
@@ -110,10 +116,10 @@ def costs_table(lines: Sequence[Line], recipe: str, dataset: str) -> Table:
     """What each method costs where codes are a 64th of the vectors: memory, time to learn, to code, and to search."""
     own = [line for line in lines if (line["recipe"], line["dataset"]) == (recipe, dataset) and at_ratio(line, 64)]
     rows = []
-    for name in (name for names in KINDS.values() for name in names):
-        if alike := [line for line in own if line["method"] == name]:
-            times = [_mean(alike, column) for column in ("fit_seconds", "code_seconds", "milliseconds_a_query")]
-            rows.append([name, _size(alike), f"{alike[0]['shared_bytes'] / 1024:,.0f}", *times])
+    for name in named(own):
+        alike = [line for line in own if line["method"] == name]
+        times = [_mean(alike, column) for column in ("fit_seconds", "code_seconds", "milliseconds_a_query")]
+        rows.append([name, _size(alike), f"{alike[0]['shared_bytes'] / 1024:,.0f}", *times])
     columns = ["bytes/document", "kilobytes beside", "seconds to learn", "seconds to code", "ms a query"]
     return Table(["method", *columns], rows)
 

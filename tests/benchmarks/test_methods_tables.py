@@ -18,8 +18,11 @@ def lines() -> list[dict]:
     return [one for name in ("hotpotqa", "insuranceqa") for one in made_up("static", name, (0, 1))]
 
 
-def test_every_method_has_its_place():
-    assert {name for names in KINDS.values() for name in names} == set(methods())
+def test_every_method_has_its_place_also_one_that_somebody_adds(lines):
+    assert {name for names in KINDS.values() for name in names} <= set(methods())
+    new = [line("static", "hotpotqa", 0, "PQ", size) | {"method": "mine"} for size in (16, 8)]
+    assert main_table(lines + new, "static").rows[-1][:3] == ["other: mine", "16", "64x"]
+    assert "mine" in [text.get_text() for text in against_ratio(lines + new, "static").legends[0].get_texts()]
     marks = [(style.get("marker"), style.get("linestyle")) for style in STYLES.values()]
     assert len(set(marks)) == len(marks), "in black and white there is nothing else to tell them apart"
 
