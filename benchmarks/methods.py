@@ -51,6 +51,8 @@ def main() -> None:
     )
     cells = plan(options.recipes.split(","), options.sets.split(","), sizes, seeds)
     wanted = options.methods.split(",") if options.methods else None
+    if unknown := set(wanted or []) - methods().keys():
+        parser.error(f"there is no method {min(unknown)!r}; there are: {', '.join(methods())}")
     _announce(cells, wanted, each=options.plan)
     if not options.plan and _measure_all(cells, wanted):
         raise SystemExit(3)

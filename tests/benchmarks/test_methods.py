@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from benchmarks import methods, results
+from benchmarks.plan import SIZES
 from benchmarks.setting import Setting, folder_for
 from repconc.baselines.registry import methods as registered
 from repconc.files import cache_directory, locked
@@ -84,6 +85,29 @@ def test_a_quick_run_prints_its_table_and_keeps_nothing(labelled, recipe, kept):
     assert not kept.exists()
     assert not [path for path in cache_directory().iterdir() if path.name.startswith("tmp")]
     assert not {path for path in (cache_directory() / "training").rglob("*") if path.is_dir()} - before
+
+
+def test_the_whole_suite_says_its_hours_and_keeps_lines_of_methods_only(labelled, recipe, kept, monkeypatch):
+    monkeypatch.setitem(SIZES, str(recipe), (1,))
+    result = repconc("bench", "methods", "--sets", labelled, "--recipes", recipe)
+    assert result.returncode == 3, "PQ needs more documents than there are, and that is said"
+    assert "hours on one core for 72 lines that are missing, in 3 cells" in result.stderr
+    assert "hours; failed: " in result.stderr
+    assert "cells that failed" in result.stdout and "supervised: RepCONC" in result.stdout
+    lines = results.read("methods")
+    assert len(lines) > 45 and all(line["method"] in registered() for line in lines)
+    assert {line["seed"] for line in lines} == {0, 1, 2}
+
+
+def test_a_plan_can_be_looked_at(kept, monkeypatch, capsys):
+    compare(monkeypatch, "--plan", "--recipes", "static")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 * (3 + 3 + 2) + 1
+    assert "hotpotqa, static, 16 bytes, seed 0" in said[0]
+    assert not kept.exists()
+    with pytest.raises(SystemExit):
+        compare(monkeypatch, "--methods", "OPQ,OPC")
+    assert "there is no method 'OPC'" in capsys.readouterr().err
 
 
 def test_sets_are_for_the_comparison_only():
