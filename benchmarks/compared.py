@@ -50,15 +50,23 @@ class Measured(NamedTuple):
 class Comparison:
     """All methods on one set, recipe and seed."""
 
+    own: Path | None = None
+    """Checkpoints of the method that was measured last, where no other reads them."""
+
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
 
     def line(self, name: str, size: int | None) -> dict[str, Any]:
         """What a method does. size: None for those whose size is fixed."""
-        start = time.perf_counter()
+        self.own, start = None, time.perf_counter()
         measured = self._measure(name, methods()[name], size)
         line = {"method": name, **self.setting.key, "bytes": size, **self._figures(measured)}
         return line | {"seconds": round(time.perf_counter() - start, 1)}
+
+    def forget(self) -> None:
+        """Once a line is kept, its checkpoints need not fill the disk."""
+        if self.own:
+            shutil.rmtree(self.own)
 
     def _measure(self, name: str, method: Any, size: int | None) -> Measured:
         if method is bm25:
@@ -91,7 +99,7 @@ class Comparison:
         base = setting.sized(size)
         recipe = method.recipe(base) if hasattr(method, "recipe") else base
         trainer = setting.trainer(f"{FOLDERS.get(name, _slug(name))}-{size}", recipe, self.dense.model)
-        seconds = 0.0
+        self.own, seconds = None if name in FOLDERS else trainer.folder, 0.0
         if warmed:
             _take_over("warmup.safetensors", warmed, trainer.folder)
             _take_over(NEGATIVES, warmed, trainer.folder)
@@ -119,7 +127,9 @@ class Comparison:
     def _dense(self, name: str, method: Any) -> Measured:
         phases = tuple(method.dense(self.setting.recipe))
         recipe = self.setting.recipe.model_copy(update={"dense": phases})
-        trainer = self.setting.trainer("dense" if phases == self.setting.recipe.dense else _slug(name), recipe)
+        shared = phases == self.setting.recipe.dense
+        trainer = self.setting.trainer("dense" if shared else _slug(name), recipe)
+        self.own = None if shared else trainer.folder
         states = train_dense(trainer)
         queries, documents = self.setting.vectors(trainer)
         index = FlatIndex(self.setting.examples.document_ids, [documents])

@@ -6,6 +6,7 @@
 
 A line that is there already is not measured again, a run that was killed goes on, and a method that fails is said to
 have failed while the rest goes on. Several processes share the work: each takes the next cell that nobody works on.
+Checkpoints that only a finished line needed are removed.
 The quick version (one set, one size, one seed, an eighth of the epochs) works in a folder that it removes.
 """
 
@@ -111,11 +112,13 @@ def _measure(cell: Cell, wanted: Sequence[str] | None) -> list[str]:
     if not names:
         return []
     failed, made_with = [], results.provenance()
-    for outcome in _lines(Setting(cell.dataset, cell.recipe, cell.seed), cell, names):
+    comparison = Comparison(Setting(cell.dataset, cell.recipe, cell.seed))
+    for outcome in _lines(comparison, cell, names):
         if isinstance(outcome, str):
             failed.append(outcome)
         else:
             results.append(SUITE, outcome, made_with)
+            comparison.forget()
     return failed
 
 
@@ -126,7 +129,7 @@ def _hurried(dataset: str, recipe: str) -> Iterator[Line]:
     cell = Cell(recipe, dataset, max(1, setting.encoder.dimension // 16), 0)
     with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
         setting.folder = Path(scratch)
-        for outcome in _lines(setting, cell, list(methods())):
+        for outcome in _lines(Comparison(setting), cell, list(methods())):
             if not isinstance(outcome, str):
                 yield outcome
 
@@ -146,15 +149,14 @@ def hurried(recipe: Recipe) -> Recipe:
     return recipe.model_copy(update=changed)
 
 
-def _lines(setting: Setting, cell: Cell, names: Sequence[str]) -> Iterator[Line | str]:
+def _lines(comparison: Comparison, cell: Cell, names: Sequence[str]) -> Iterator[Line | str]:
     """The line of each method, or in one sentence why it has none."""
-    comparison = Comparison(setting)
     for name in names:
         size = cell.size if is_sized(methods()[name]) else None
         try:
             line = comparison.line(name, size)
         except Exception as error:  # whatever it is: the other methods go on
-            sentence = f"{name}, {setting.key}, {size} bytes: {first_line(error)}"
+            sentence = f"{name}, {comparison.setting.key}, {size} bytes: {first_line(error)}"
             _say(f"FAILED {sentence}")
             yield sentence
             continue

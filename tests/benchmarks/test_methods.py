@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from benchmarks import methods, results
+from benchmarks.compared import Comparison
 from benchmarks.plan import SIZES
 from benchmarks.setting import Setting, folder_for
 from repconc.baselines.registry import methods as registered
@@ -37,6 +38,8 @@ def test_lines_are_kept_once_and_a_method_that_fails_is_named(labelled, recipe, 
         assert sum(1 / int(rank, 16) for rank in line["ranks"] if rank != "0") / 10 == pytest.approx(
             line["measures"]["MRR@10"], abs=1e-4
         )
+    folders = {path.name for path in folder_for(str(labelled), str(recipe), 0).iterdir()}
+    assert folders == {"dense", "opq-2", "constraint-2"}, "what nobody reads again does not fill the disk"
     monkeypatch.setattr(methods, "Setting", None)  # nothing is left to measure, so none is needed
     compare(monkeypatch, *chosen[:-1], "OPQ,DPQ")
     assert results.read("methods") == lines
@@ -44,6 +47,7 @@ def test_lines_are_kept_once_and_a_method_that_fails_is_named(labelled, recipe, 
 
 def test_all_start_from_the_same_model_codes_and_negatives_with_the_same_epochs(labelled, recipe, kept, monkeypatch):
     names = "DPQ,JPQ,MoPQ,Distill-VQ,RepCONC,BPR"
+    monkeypatch.setattr(Comparison, "forget", lambda self: None)
     compare(monkeypatch, "--recipes", recipe, "--sets", labelled, "--sizes", 2, "--seeds", 0, "--methods", names)
     folder = folder_for(str(labelled), str(recipe), 0)
     for file in ("warmup.safetensors", "stage-1-negatives-0.safetensors"):
