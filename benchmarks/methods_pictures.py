@@ -26,7 +26,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "PQ": {"color": "#888888", "marker": "x", "linestyle": ":"},
     "PCA + int8": {"color": "#bbbbbb", "marker": "+", "linestyle": ":"},
     "BPR": {"color": "#d62728", "marker": "h"},
-    "binary (sentence-transformers)": {"color": "#17becf", "marker": "8"},
+    "binary (sentence-transformers)": {"color": "black", "marker": r"$\pm$", "markersize": 9},
     "RaBitQ (faiss)": {"color": "#006400", "marker": "d"},
     "int8 (sentence-transformers)": {"color": "#4b0082", "marker": "p"},
     "BM25": {"color": "black", "marker": "$B$"},
@@ -54,7 +54,13 @@ def against_ratio(lines: Sequence[Line], recipe: str) -> Figure | None:
         if whole:
             axis.axhline(mean(whole), color="black", linewidth=0.8, linestyle=(0, (1, 3)))
             axis.annotate(
-                "uncompressed", (1, mean(whole)), (0, 3), ("axes fraction", "data"), "offset points", ha="right", size=8
+                "uncompressed",
+                (1, mean(whole)),
+                (0, -10),
+                ("axes fraction", "data"),
+                "offset points",
+                ha="right",
+                size=8,
             )
     return figure
 
