@@ -1,203 +1,173 @@
-"""The paper's comparison: every compression method over the same dense model, the same splits, the same bytes.
+"""Suite `methods`, the paper's comparison: every compression method over the same dense model, splits and bytes.
 
+    repconc bench methods [--quick] [--sets hotpotqa,path/to/beir]
     python -m benchmarks.methods --recipes static --sets hotpotqa --sizes 16 --seeds 0,1,2
+    python -m benchmarks.methods --plan
 
-Unsupervised methods code the vectors of the trained dense model; supervised ones start from it and from the same OPQ,
-with the epochs and the mined negatives of the recipe. A line that is there already is not measured again, a run that
-was killed goes on, and a method that fails is said to have failed while the rest goes on.
+A line that is there already is not measured again, a run that was killed goes on, and a method that fails is said to
+have failed while the rest goes on. Several processes share the work: each takes the next cell that nobody works on.
+Checkpoints that only a finished line needed are removed.
+The quick version (one set, one size, one seed, an eighth of the epochs) works in a folder that it removes.
 """
 
 import argparse
-import shutil
+import sys
+import tempfile
 import time
-from collections.abc import Collection, Iterable
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from threadpoolctl import threadpool_limits
+from typing import Any
 
 from benchmarks import results
-from benchmarks.setting import Setting, train_dense
-from repconc.baselines import bm25
+from benchmarks.compared import Comparison
+from benchmarks.figures import Figure
+from benchmarks.methods_goals import goals
+from benchmarks.methods_tables import main_table
+from benchmarks.plan import Cell, Line, estimated, is_sized, missing, plan
+from benchmarks.setting import Setting, folder_for
 from repconc.baselines.registry import methods
 from repconc.errors import first_line
-from repconc.evaluation.measures import Evaluation
-from repconc.indexes.flat import FlatIndex
-from repconc.training.trainer import Trainer
+from repconc.evaluation.tables import Table
+from repconc.files import cache_directory, locked
+from repconc.training.recipe import Recipe
 
 SUITE = "methods"
-SIZES = {"static": (16, 8, 4, 32), "heads": (24, 48, 4, 6, 8, 12, 16)}
-"""Bytes; the first two are measured with three seeds, the others with one. The first is a 64th of the vectors."""
-SAMPLE = 65_536
-TIMED = 200
-"""Test questions whose search is timed, one at a time on one thread."""
-SHARED = ("warmup.safetensors", "stage-1-negatives-0.safetensors")
-"""What the first supervised method of a size makes and the others take over."""
-
-
-class Measured(NamedTuple):
-    """A method on one setting."""
-
-    queries: np.ndarray  # [Q, D], or [Q] texts
-    search: Any
-    bytes: float
-    shared: int = 0
-    fit: float | None = None
-    """Seconds."""
-    code: float | None = None
+KEEPS_ITS_LINES = True
+"""Lines are more than figures: they are kept here, as they come."""
+RECIPES, SETS = ("static", "heads"), ("hotpotqa", "insuranceqa")
+QUICK_SETS, QUICK_SHARE, QUICK_TURNS = ("insuranceqa",), 1 / 8, 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recipes", default="static,heads")
-    parser.add_argument("--sets", default="hotpotqa,insuranceqa")
+    parser.add_argument("--recipes", default=",".join(RECIPES))
+    parser.add_argument("--sets", default=",".join(SETS), help="names, or BEIR or MS MARCO folders, by comma")
     parser.add_argument("--sizes", help="bytes by comma [default: the paper's ratios]")
     parser.add_argument("--seeds", help="by comma [default: 0,1,2 for the first two sizes of a recipe, else 0]")
     parser.add_argument("--methods", help="names by comma [default: all]")
+    parser.add_argument("--plan", action="store_true", help="print the cells in their order, and measure nothing")
     options = parser.parse_args()
+    sizes, seeds = (
+        [int(part) for part in text.split(",")] if text else None for text in (options.sizes, options.seeds)
+    )
+    cells = plan(options.recipes.split(","), options.sets.split(","), sizes, seeds)
     wanted = options.methods.split(",") if options.methods else None
-    start, failed = time.monotonic(), []
-    for recipe in options.recipes.split(","):
-        for name in options.sets.split(","):
-            for seed, sizes in _plan(recipe, options.sizes, options.seeds).items():
-                comparison = Comparison(name, recipe, seed)
-                comparison.run(sizes, wanted)
-                failed += comparison.failed
-    print(f"{(time.monotonic() - start) / 3600:.2f} hours; failed: {'; '.join(failed) or 'none'}.")
-    if failed:
+    if unknown := set(wanted or []) - methods().keys():
+        parser.error(f"there is no method {min(unknown)!r}; there are: {', '.join(methods())}")
+    _announce(cells, wanted, each=options.plan)
+    if not options.plan and _measure_all(cells, wanted):
         raise SystemExit(3)
 
 
-def _plan(recipe: str, sizes: str | None, seeds: str | None) -> dict[int, list[int]]:
-    """For each seed the sizes that are measured with it."""
-    chosen = [int(size) for size in sizes.split(",")] if sizes else list(SIZES[recipe])
-    if seeds:
-        return {int(seed): chosen for seed in seeds.split(",")}
-    return {0: chosen} | {seed: [size for size in chosen if size in SIZES[recipe][:2]] for seed in (1, 2)}
+def run(
+    quick: bool, sets: Sequence[str] | None = None, recipes: Sequence[str] | None = None
+) -> Iterator[Figure | Table]:
+    """Figures of the suite: each method where codes are a 64th of the vectors, then how the goals stand."""
+    chosen = recipes or RECIPES
+    if quick:
+        lines = list(_hurried((sets or QUICK_SETS)[0], chosen[0]))
+    else:
+        cells = plan(chosen, sets or SETS)
+        _announce(cells)
+        failed = _measure_all(cells)
+        yield Figure("cells that failed", len(failed), "lines", goal="<= 0")
+        lines = results.read(SUITE)
+    for line in lines:
+        where = f"{line['dataset']}, {line['recipe']}, seed {line['seed']}, {line['bytes_per_document']:,.0f} bytes"
+        yield Figure(f"{line['method']}: {where}", line["measures"]["MRR@10"], "MRR@10")
+    if not quick:
+        yield from goals(lines)
+    for recipe in dict.fromkeys(line["recipe"] for line in lines):
+        yield main_table(lines, recipe)
 
 
-class Comparison:
-    """All methods on one set, recipe and seed."""
+def _announce(cells: Sequence[Cell], wanted: Sequence[str] | None = None, each: bool = False) -> None:
+    """How long it will take; a line for each cell where they are asked for."""
+    estimates = list(estimated(cells, results.read(SUITE), wanted))
+    for (recipe, dataset, size, seed), names, own in estimates if each else []:
+        _say(f"{own / 60:4.0f} minutes, {len(names):2} methods: {dataset}, {recipe}, {size} bytes, seed {seed}")
+    hours, count = sum(estimate.seconds for estimate in estimates) / 3600, sum(len(one.names) for one in estimates)
+    _say(f"About {hours:.1f} hours on one core for {count} lines that are missing, in {len(cells)} cells.")
 
-    def __init__(self, name: str, recipe: str, seed: int) -> None:
-        self.setting, self.made_with = Setting(name, recipe, seed), results.provenance()
-        self.failed: list[str] = []
 
-    def run(self, sizes: Iterable[int], wanted: Collection[str] | None = None) -> None:
-        """Methods of these names, or all. Those whose size is fixed get one line."""
-        for size in sizes:
-            for name, method in methods().items():
-                sized = not hasattr(method, "fixed") and (hasattr(method, "fit") or hasattr(method, "train"))
-                own = size if sized else None
-                line = self.setting.key | {"method": name, "bytes": own}
-                if (wanted is None or name in wanted) and not results.has(SUITE, line):
-                    self._attempt(name, method, own)
-
-    def _attempt(self, name: str, method: Any, size: int | None) -> None:
+def _measure_all(cells: Sequence[Cell], wanted: Sequence[str] | None = None) -> list[str]:
+    """Measure what is missing; gives what failed. Cells that another process is at come last."""
+    start, busy = time.monotonic(), []
+    failed: list[str] = []
+    for cell in cells:
         try:
-            measured = self._measure(name, method, size)
-            line = {"method": name, **self.setting.key, "bytes": size, **self._figures(measured)}
+            with locked(folder_for(cell.dataset, cell.recipe, cell.seed), wait=False):
+                failed += _measure(cell, wanted)
+        except BlockingIOError:
+            busy.append(cell)
+    for cell in busy:
+        with locked(folder_for(cell.dataset, cell.recipe, cell.seed)):
+            failed += _measure(cell, wanted)
+    _say(f"{(time.monotonic() - start) / 3600:.2f} hours; failed: {'; '.join(failed) or 'none'}.")
+    return failed
+
+
+def _measure(cell: Cell, wanted: Sequence[str] | None) -> list[str]:
+    names = missing(cell, results.read(SUITE), wanted)
+    if not names:
+        return []
+    failed, made_with = [], results.provenance()
+    comparison = Comparison(Setting(cell.dataset, cell.recipe, cell.seed))
+    for outcome in _lines(comparison, cell, names):
+        if isinstance(outcome, str):
+            failed.append(outcome)
+        else:
+            results.append(SUITE, outcome, made_with)
+            comparison.forget()
+    return failed
+
+
+def _hurried(dataset: str, recipe: str) -> Iterator[Line]:
+    """The first seed at a 64th of the vectors, with short training, of which nothing stays."""
+    setting = Setting(dataset, recipe, 0)
+    setting.recipe = hurried(setting.recipe)
+    cell = Cell(recipe, dataset, max(1, setting.encoder.dimension // 16), 0)
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
+        setting.folder = Path(scratch)
+        for outcome in _lines(Comparison(setting), cell, list(methods())):
+            if not isinstance(outcome, str):
+                yield outcome
+
+
+def hurried(recipe: Recipe) -> Recipe:
+    """The same training in a small part of its epochs."""
+
+    def short(phase: Any) -> Any:
+        return phase.model_copy(update={"epochs": phase.epochs * QUICK_SHARE, "evaluations": 1})
+
+    changed = {
+        "dense": tuple(map(short, recipe.dense)),
+        "quantizer": recipe.quantizer.model_copy(update={"turns": QUICK_TURNS}),
+        "stage_one": short(recipe.stage_one),
+        "stage_two": short(recipe.stage_two),
+    }
+    return recipe.model_copy(update=changed)
+
+
+def _lines(comparison: Comparison, cell: Cell, names: Sequence[str]) -> Iterator[Line | str]:
+    """The line of each method, or in one sentence why it has none."""
+    for name in names:
+        size = cell.size if is_sized(methods()[name]) else None
+        try:
+            line = comparison.line(name, size)
         except Exception as error:  # whatever it is: the other methods go on
-            self.failed.append(f"{name}, {self.setting.key}, {size} bytes: {first_line(error)}")
-            print("FAILED", self.failed[-1], flush=True)
-            return
-        results.append(SUITE, line, self.made_with)
-        print({key: line[key] for key in ("method", "dataset", "recipe", "seed", "bytes", "measures")}, flush=True)
-
-    def _measure(self, name: str, method: Any, size: int | None) -> Measured:
-        if method is bm25:
-            return self._words()
-        if hasattr(method, "dense"):
-            return self._dense(name, method)
-        return self._trained(name, method, size) if hasattr(method, "train") else self._fitted(method, size)
-
-    def _fitted(self, method: Any, size: int | None) -> Measured:
-        queries, documents = self.vectors
-        seed, start = self.setting.recipe.seed, time.perf_counter()
-        sample = np.sort(np.random.default_rng(seed).permutation(len(documents))[:SAMPLE])
-        coder = method.fit(documents[sample], size or 0, seed)
-        fitted = time.perf_counter()
-        coded = coder(self.setting.examples.document_ids, documents)
-        code = time.perf_counter() - fitted
-        return Measured(queries, coded.index.search, coded.bytes, coded.shared, fitted - start, code)
-
-    def _trained(self, name: str, method: Any, size: int | None) -> Measured:
-        setting = self.setting
-        size = size or method.fixed(setting.encoder.dimension)
-        base = setting.sized(size)
-        recipe = method.recipe(base) if hasattr(method, "recipe") else base
-        trainer = setting.trainer(f"{_slug(name)}-{size}", recipe, self.dense.model)
-        shared = setting.folder / f"shared-{size}"
-        shared.mkdir(exist_ok=True)
-        _take_over(shared, trainer.folder)
-        seconds = trainer.warm_up()
-        seconds += sum(state.seconds for state in method.train(trainer))
-        if not hasattr(method, "fixed"):  # negatives that other codes found are not those of OPQ
-            _take_over(trainer.folder, shared)
-        index, start = setting.index(trainer), time.perf_counter()
-        trainer.coding.encode(self.vectors[1])
-        code = time.perf_counter() - start
-        return Measured(setting.asked(trainer), index.search, size, index.nbytes - size * len(index), seconds, code)
-
-    def _words(self) -> Measured:
-        dataset, start = self.setting.dataset, time.perf_counter()
-        index = bm25.BM25(dataset.documents)
-        texts = np.array([query.text for query in dataset.queries("test")], dtype=object)
-        return Measured(texts, index.search, index.nbytes / len(index), 0, time.perf_counter() - start)
-
-    def _dense(self, name: str, method: Any) -> Measured:
-        phases = tuple(method.dense(self.setting.recipe))
-        recipe = self.setting.recipe.model_copy(update={"dense": phases})
-        trainer = self.setting.trainer("dense" if phases == self.setting.recipe.dense else _slug(name), recipe)
-        states = train_dense(trainer)
-        queries, documents = self.setting.vectors(trainer)
-        index = FlatIndex(self.setting.examples.document_ids, [documents])
-        return Measured(queries, index.search, 4 * documents.shape[1], 0, sum(state.seconds for state in states))
-
-    def _figures(self, measured: Measured) -> dict[str, Any]:
-        evaluation = self.setting.evaluate(measured.queries, measured.search)
-        with threadpool_limits(1):
-            start = time.perf_counter()
-            for number in range(TIMED):
-                measured.search(measured.queries[number : number + 1], 10)
-            milliseconds = 1000 * (time.perf_counter() - start) / TIMED
-        return {
-            "bytes_per_document": round(measured.bytes, 1),
-            "shared_bytes": measured.shared,
-            "documents": len(self.setting.examples.document_ids),
-            "measures": {name: round(value, 5) for name, value in evaluation.means.items()},
-            "ranks": _ranks(evaluation),
-            "fit_seconds": None if measured.fit is None else round(measured.fit, 1),
-            "code_seconds": None if measured.code is None else round(measured.code, 1),
-            "milliseconds_a_query": round(milliseconds, 3),
-        }
-
-    @cached_property
-    def dense(self) -> Trainer:
-        trainer = self.setting.trainer("dense", self.setting.recipe)
-        train_dense(trainer)
-        return trainer
-
-    @cached_property
-    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.setting.vectors(self.dense)
+            sentence = f"{name}, {comparison.setting.key}, {size} bytes: {first_line(error)}"
+            _say(f"FAILED {sentence}")
+            yield sentence
+            continue
+        shown = ("method", "dataset", "recipe", "seed", "bytes", "measures", "seconds")
+        _say(str({key: line[key] for key in shown}))
+        yield line
 
 
-def _ranks(evaluation: Evaluation) -> list[int]:
-    """Where each test question finds its first relevant document; 0 beyond the tenth. So tests need no other file."""
-    return [round(1 / value) if value else 0 for value in evaluation.values["MRR@10"].tolist()]
-
-
-def _take_over(source: Path, target: Path) -> None:
-    for name in SHARED:
-        if (source / name).exists() and not (target / name).exists():
-            shutil.copy(source / name, target)
-
-
-def _slug(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in name.lower())
+def _say(text: str) -> None:
+    """Beside the figures, which are for machines too."""
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

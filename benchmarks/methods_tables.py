@@ -1,118 +1,150 @@
-"""Tables and pictures of the comparison, as pure functions of its result lines.
+"""Tables of the comparison, as functions of its lines alone: what is missing is left out, and seeds are counted.
 
-python -m benchmarks.methods_tables    prints the main table as LaTeX
+python -m benchmarks.methods_tables    writes them as LaTeX into benchmarks/results/
 """
 
+from collections.abc import Sequence
 from statistics import mean
-from typing import Any
-
-import numpy as np
-from matplotlib.figure import Figure
 
 from benchmarks import results
 from benchmarks.cells import with_spread
-from repconc.evaluation.significance import paired_t_test, stars
+from benchmarks.methods_goals import OURS, Line, p_value
+from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
-OURS = "RepCONC"
 KINDS = {
-    "uncompressed": (
-        "BM25",
-        "untrained",
-        "RepBERT style",
-        "STAR style",
-        "ANCE style",
-        "ADORE style",
-        "uncompressed",
-    ),
+    "uncompressed": ("BM25", "untrained", "RepBERT style", "STAR style", "ANCE style", "ADORE style", "uncompressed"),
     "unsupervised": (
-        *("PQ", "PCA + int8", "ScaNN", "ITQ + LSH", "OPQ", "OPQ + ScaNN"),
+        *("PQ", "ScaNN", "PCA + int8", "ITQ + LSH", "OPQ", "OPQ + ScaNN"),
         *("binary (sentence-transformers)", "RaBitQ (faiss)", "int8 (sentence-transformers)"),
     ),
     "supervised": (
-        *("BPR", "DPQ", "MoPQ", "Distill-VQ", "JPQ", "RepCONC without constraint", "RepCONC without stage 2", OURS),
+        *("BPR", "DPQ", "MoPQ", "Distill-VQ", "JPQ"),
+        *("RepCONC without constraint", "RepCONC without stage 2", OURS),
     ),
 }
-SIXTY_FOURTH = {"static": 16, "heads": 24}
-MARKERS = "osv^D<>pX*"
-Line = dict[str, Any]
+"""The paper's groups, and the order of its rows. A method that is not here stands at the end."""
+ABLATION = ("DPQ", "JPQ", "OPQ", "RepCONC without stage 2", "RepCONC without constraint", OURS)
+MEASURES = ("MRR@10", "R@100")
+NOTE = "One or two stars: RepCONC is better in every seed, p < 0.05 or 0.01 (two-tailed paired t-test)."
 
 
-def lines_of(recipe: str, dataset: str) -> list[Line]:
-    return [line for line in results.read("methods") if (line["recipe"], line["dataset"]) == (recipe, dataset)]
-
-
-def main_table(recipe: str) -> Table:
+def main_table(lines: Sequence[Line], recipe: str) -> Table:
     """All methods where codes are a 64th of the vectors; those of a fixed size at their own. Means over seeds."""
-    datasets = list(dict.fromkeys(line["dataset"] for line in results.read("methods") if line["recipe"] == recipe))
+    own = [line for line in lines if line["recipe"] == recipe and at_ratio(line, 64)]
+    datasets = list(dict.fromkeys(line["dataset"] for line in own))
     rows = []
-    for kind, names in KINDS.items():
-        for name in names:
-            cells = [_cells(recipe, dataset, name) for dataset in datasets]
-            if any(cells):
-                size = next(cell[0] for cell in cells if cell)
-                rows.append([f"{kind}: {name}", size, *(text for cell in cells for text in (cell or ("",) * 4)[1:])])
-    columns = [f"{dataset} {what}" for dataset in datasets for what in ("MRR@10", "R@100", "ms a query")]
-    return Table(["method", "bytes/document", *columns], rows, "*/**: RepCONC is better, p < 0.05/0.01 in every seed.")
+    for name, kind in named(own).items():
+        found = [line for line in own if line["method"] == name]
+        cells = [cell for dataset in datasets for cell in _cells(own, dataset, name)]
+        rows.append([f"{kind}: {name}", _size(found), _ratio(found), *cells])
+    columns = [f"{dataset} {what}" for dataset in datasets for what in (*MEASURES, "seeds")]
+    return Table(["method", "bytes/document", "ratio", *columns], rows, NOTE if rows else "")
 
 
-def _cells(recipe: str, dataset: str, name: str) -> tuple[str, str, str, str] | None:
-    lines = [line for line in lines_of(recipe, dataset) if line["bytes"] in (None, SIXTY_FOURTH[recipe])]
-    own = [line for line in lines if line["method"] == name]
-    if not own:
-        return None
-    ours = {line["seed"]: line for line in lines if line["method"] == OURS}
-    tests = [_worse(line, ours[line["seed"]]) for line in own if line["seed"] in ours]
-    mark = stars(max(tests)) if tests and name != OURS else ""
-    values = [line["measures"]["MRR@10"] for line in own]
-    return (
-        f"{own[0]['bytes_per_document']:,.0f}",
-        f"{with_spread(values)}{mark}",
-        f"{mean(line['measures']['R@100'] for line in own):.3f}",
-        f"{mean(line['milliseconds_a_query'] for line in own):.2f}",
+def named(lines: Sequence[Line]) -> dict[str, str]:
+    """The methods that there are lines of, in the order of tables, with their kinds."""
+    kinds = {name: kind for kind, names in KINDS.items() for name in names}
+    there = dict.fromkeys(line["method"] for line in lines)
+    known = {name: kind for name, kind in kinds.items() if name in there}
+    return known | {name: "other" for name in there if name not in kinds}
+
+
+def at_ratio(line: Line, ratio: int) -> bool:
+    """Whether a line is of codes so many times smaller than the vectors, or of a method whose size is fixed."""
+    return line["bytes"] is None or line["bytes"] * ratio == 4 * line["dimensions"]
+
+
+def ratio_of(line: Line) -> float:
+    """How many times smaller than its encoder's vectors."""
+    return float(4 * line["dimensions"] / line["bytes_per_document"])
+
+
+def _cells(lines: Sequence[Line], dataset: str, name: str) -> list[str]:
+    own, ours = (
+        [line for line in lines if (line["dataset"], line["method"]) == (dataset, one)] for one in (name, OURS)
     )
+    if not own:
+        return [""] * 3
+    values = {measure: [line["measures"][measure] for line in own] for measure in MEASURES}
+    marks = {measure: stars(p_value(own, ours, measure)) for measure in MEASURES}
+    return [
+        with_spread(values["MRR@10"]) + marks["MRR@10"],
+        f"{mean(values['R@100']):.3f}{marks['R@100']}",
+        str(len(own)),
+    ]
 
 
-def _worse(line: Line, ours: Line) -> float:
-    """The p-value of the paired test, 1 where it is no worse than ours."""
-    theirs, best = (np.array([1 / rank if rank else 0.0 for rank in one["ranks"]]) for one in (line, ours))
-    return paired_t_test(theirs, best) if theirs.mean() < best.mean() else 1.0
+def _size(lines: Sequence[Line]) -> str:
+    """Of all sets: only a keyword index has another size on each."""
+    sizes = sorted({round(line["bytes_per_document"]) for line in lines})
+    return " to ".join(f"{size:,}" for size in (sizes[:1] if len(sizes) == 1 else [sizes[0], sizes[-1]]))
 
 
-def by_ratio(recipe: str, *, per_kilobyte: bool = False) -> Figure:
-    """MRR@10 against how many times smaller the index is, or against documents a kilobyte of all that is in memory."""
-    datasets = list(dict.fromkeys(line["dataset"] for line in results.read("methods") if line["recipe"] == recipe))
-    figure = Figure(figsize=(4.6 * len(datasets), 3.9), layout="constrained")
-    for axis, dataset in zip(figure.subplots(1, len(datasets), squeeze=False)[0], datasets, strict=True):
-        for number, name in enumerate(name for kind in ("unsupervised", "supervised") for name in KINDS[kind]):
-            points: dict[float, list[float]] = {}
-            for line in lines_of(recipe, dataset):
-                if line["method"] == name:
-                    points.setdefault(_place(line, recipe, per_kilobyte), []).append(line["measures"]["MRR@10"])
-            places = sorted(points)
-            style = {"linewidth": 2.2, "color": "black"} if name == OURS else {"linewidth": 1}
-            marker = MARKERS[number % len(MARKERS)]
-            axis.plot(
-                places, [mean(points[place]) for place in places], marker=marker, markersize=4, label=name, **style
-            )
-        what = "documents a kilobyte" if per_kilobyte else "times smaller"
-        axis.set(xscale="log", xlabel=what, title=dataset)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.3)
-    figure.axes[0].set_ylabel("MRR@10")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), frameon=False, loc="outside right upper", fontsize=8)
-    return figure
+def _ratio(lines: Sequence[Line]) -> str:
+    return "" if lines[0]["method"] == "BM25" else f"{ratio_of(lines[0]):.0f}x"
 
 
-DIMENSIONS = {"static": 256, "heads": 384}
+def ablation_table(lines: Sequence[Line], recipe: str) -> Table:
+    """MRR@10 of RepCONC's parts at every size, beside the two methods that it is built from; seeds behind."""
+    own = [line for line in lines if line["recipe"] == recipe and line["method"] in ABLATION and line["bytes"]]
+    columns = sorted({(line["dataset"], -line["bytes"]) for line in own})
+    rows = []
+    for name in ABLATION:
+        cells = [
+            _short([line for line in own if (line["dataset"], -line["bytes"], line["method"]) == (*column, name)])
+            for column in columns
+        ]
+        if any(cells):
+            rows.append([name, *cells])
+    return Table(["method", *(f"{dataset}, {-size} bytes" for dataset, size in columns)], rows)
 
 
-def _place(line: Line, recipe: str, per_kilobyte: bool) -> float:
-    if not per_kilobyte:
-        return float(4 * DIMENSIONS[recipe] / line["bytes_per_document"])
-    return float(1024 / (line["bytes_per_document"] + line["shared_bytes"] / line["documents"]))
+def by_ratio_table(lines: Sequence[Line], recipe: str, dataset: str) -> Table:
+    """MRR@10 of every method at every size of a set."""
+    own = [line for line in lines if (line["recipe"], line["dataset"]) == (recipe, dataset) and line["bytes"]]
+    sizes = sorted({line["bytes"] for line in own}, reverse=True)
+    rows = []
+    for name in named(own):
+        cells = [_short([line for line in own if (line["method"], line["bytes"]) == (name, size)]) for size in sizes]
+        rows.append([name, *cells])
+    heads = [f"{size} bytes ({4 * own[0]['dimensions'] / size:.0f}x)" for size in sizes]
+    return Table(["method", *heads], rows)
+
+
+def costs_table(lines: Sequence[Line], recipe: str, dataset: str) -> Table:
+    """What each method costs where codes are a 64th of the vectors: memory, time to learn, to code, and to search."""
+    own = [line for line in lines if (line["recipe"], line["dataset"]) == (recipe, dataset) and at_ratio(line, 64)]
+    rows = []
+    for name in named(own):
+        alike = [line for line in own if line["method"] == name]
+        times = [_mean(alike, column) for column in ("fit_seconds", "code_seconds", "milliseconds_a_query")]
+        rows.append([name, _size(alike), f"{alike[0]['shared_bytes'] / 1024:,.0f}", *times])
+    columns = ["bytes/document", "kilobytes beside", "seconds to learn", "seconds to code", "ms a query"]
+    return Table(["method", *columns], rows)
+
+
+def _mean(lines: Sequence[Line], column: str) -> str:
+    known = [line[column] for line in lines if line[column] is not None]
+    return f"{mean(known):,.{2 if column == 'milliseconds_a_query' else 0}f}" if known else ""
+
+
+def _short(lines: Sequence[Line]) -> str:
+    """A mean, and of how many seeds."""
+    return f"{mean(line['measures']['MRR@10'] for line in lines):.3f} ({len(lines)})" if lines else ""
+
+
+def latex(lines: Sequence[Line]) -> dict[str, str]:
+    """All tables by the names of their files."""
+    tables = {}
+    for recipe in dict.fromkeys(line["recipe"] for line in lines):
+        tables[f"methods-{recipe}.tex"] = main_table(lines, recipe).render("latex")
+        tables[f"methods-{recipe}-ablation.tex"] = ablation_table(lines, recipe).render("latex")
+        for dataset in dict.fromkeys(line["dataset"] for line in lines if line["recipe"] == recipe):
+            tables[f"methods-{recipe}-{dataset}.tex"] = by_ratio_table(lines, recipe, dataset).render("latex")
+    return tables
 
 
 if __name__ == "__main__":
-    for recipe in SIXTY_FOURTH:
-        print(main_table(recipe).render("latex"))
+    for file, text in latex(results.read("methods")).items():
+        (results.FOLDER / file).write_text(text + "\n", encoding="utf-8")

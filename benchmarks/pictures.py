@@ -1,18 +1,21 @@
 """Pictures as pure functions of the result lines.
 
-python -m benchmarks.pictures    draws them into docs/figures/
+python -m benchmarks.pictures    draws them into docs/figures/, as PNG for the pages and as SVG for print
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import results
+from benchmarks.methods_pictures import against_memory, against_ratio
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 COLOURS = {"OPQ": "#888888", "+ clustering": "#d95f02", "+ constraint": "#1f77b4"}
+DASHES = {"OPQ": ":", "+ clustering": "--", "+ constraint": "-"}
 LABELS = {"OPQ": "OPQ", "+ clustering": "RepCONC without the constraint", "+ constraint": "RepCONC"}
 
 
@@ -28,9 +31,8 @@ def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
     for axis, dataset in zip(figure.subplots(1, len(datasets), squeeze=False, sharey=True)[0], datasets, strict=True):
         for line in (line for line in lines if line["dataset"] == dataset):
             frequencies = line["use"]["frequencies"]
-            axis.plot(
-                range(1, len(frequencies) + 1), frequencies, color=COLOURS[line["row"]], label=LABELS[line["row"]]
-            )
+            style = {"color": COLOURS[line["row"]], "linestyle": DASHES[line["row"]], "label": LABELS[line["row"]]}
+            axis.plot(range(1, len(frequencies) + 1), frequencies, **style)
         axis.axhline(1, color="black", linewidth=0.8, linestyle=":")
         axis.set(title=f"{dataset}, {size} bytes", xlabel="codeword, most frequent first", yscale="log")
         _tidy(axis)
@@ -40,27 +42,38 @@ def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
 
 
 def tradeoff() -> Figure:
-    """MRR@10 against queries a second on one thread (the paper's figure of latency); a point is a number of lists."""
-    lines = results.read("tradeoff")
+    """MRR@10 against queries a second on one thread (the paper's figure of latency); a point is a number of lists.
+
+    The last line of each point counts. Keyword search is one point.
+    """
+    keys = ("system", "batch", "probes")
+    lines = list({tuple(line[key] for key in keys): line for line in results.read("tradeoff")}.values())
     batches = sorted({line["batch"] for line in lines})
     figure = Figure(figsize=(4.8 * len(batches), 3.8), layout="constrained")
-    colours = dict(
-        zip(dict.fromkeys(line["system"] for line in lines), ("#1f77b4", "#2a9d8f", "#888888"), strict=False)
-    )
+    systems = dict(zip(dict.fromkeys(line["system"] for line in lines), SYSTEM_STYLES, strict=False))
     for axis, batch in zip(figure.subplots(1, len(batches), squeeze=False, sharey=True)[0], batches, strict=True):
-        for system, colour in colours.items():
+        for system, (colour, dashes, beside) in systems.items():
             own = [line for line in lines if (line["system"], line["batch"]) == (system, batch)]
             speeds, quality = [line["queries a second"] for line in own], [line["MRR@10"] for line in own]
-            axis.plot(speeds, quality, "o-", markersize=4, color=colour, label=system)
+            axis.plot(speeds, quality, dashes, markersize=4, color=colour, label=system)
             for line in own[:: len(own) // 3 or 1]:
                 place = (line["queries a second"], line["MRR@10"])
-                axis.annotate(str(line["probes"]), place, (4, 4), textcoords="offset points", size=8)
+                axis.annotate(str(line["probes"] or ""), place, beside, textcoords="offset points", size=8)
         title = "one query at a time" if batch == 1 else f"batches of {batch}"
         axis.set(xscale="log", xlabel="queries a second, one thread", title=f"HotpotQA, {title}")
         _tidy(axis)
     figure.axes[0].set_ylabel("MRR@10")
     figure.axes[0].legend(frameon=False)
     return figure
+
+
+SYSTEM_STYLES = (
+    ("#1f77b4", "o-", (6, -8)),
+    ("#2a9d8f", "^--", (-9, -11)),
+    ("#888888", "s:", (4, 4)),
+    ("black", "*", (4, 4)),
+)
+"""Colour, marker and dashes, and where numbers stand beside a point."""
 
 
 def recall() -> Figure:
@@ -92,10 +105,29 @@ def _tidy(axis: Axes) -> None:
     axis.grid(alpha=0.3)
 
 
-if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
+def pictures() -> Iterator[tuple[str, Figure]]:
+    """All that there are lines for, by the names of their files."""
     if results.read("recall"):
-        recall().savefig(FOLDER / "recall.png", dpi=130)
+        yield "recall", recall()
     if results.read("tradeoff"):
-        tradeoff().savefig(FOLDER / "tradeoff.png", dpi=130)
-    codeword_frequencies().savefig(FOLDER / "codewords.png", dpi=130)
+        yield "tradeoff", tradeoff()
+    if results.read("training"):
+        yield "codewords", codeword_frequencies()
+    lines = results.read("methods")
+    for recipe in dict.fromkeys(line["recipe"] for line in lines):
+        for name, draw in (("ratio", against_ratio), ("memory", against_memory)):
+            if figure := draw(lines, recipe):
+                yield f"methods-{name}-{recipe}", figure
+
+
+def keep(name: str, figure: Figure, folder: Path = FOLDER) -> None:
+    """Both forms; the same lines give the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"{name}.png", dpi=130)
+    with rc_context({"svg.hashsalt": name}):
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    for name, figure in pictures():
+        keep(name, figure)

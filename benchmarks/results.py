@@ -24,20 +24,23 @@ PACKAGES = (
 )
 
 
-def append(suite: str, line: dict[str, Any], made_with: dict[str, Any]) -> dict[str, Any]:
-    """Add a line to a suite's file. `made_with` is the provenance taken when the measurement began."""
+def append(suite: str, line: dict[str, Any], made_with: dict[str, Any], folder: Path | None = None) -> dict[str, Any]:
+    """Add a line to a suite's file. `made_with` is the provenance taken when the measurement began.
+
+    A line is one write: several processes may add to the same file.
+    """
     whole = {"suite": suite, **line, **made_with}
-    FOLDER.mkdir(exist_ok=True)
-    with (FOLDER / f"{suite}.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(whole, ensure_ascii=False) + "\n")
-        file.flush()
+    path = (folder or FOLDER) / f"{suite}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("ab", buffering=0) as file:
+        file.write((json.dumps(whole, ensure_ascii=False) + "\n").encode())
         os.fsync(file.fileno())
     return whole
 
 
-def read(suite: str) -> list[dict[str, Any]]:
+def read(suite: str, folder: Path | None = None) -> list[dict[str, Any]]:
     """All lines of a suite."""
-    path = FOLDER / f"{suite}.jsonl"
+    path = (folder or FOLDER) / f"{suite}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 

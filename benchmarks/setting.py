@@ -4,6 +4,7 @@ Checkpoints lie in the cache: what was trained once is read the next time.
 """
 
 import copy
+import hashlib
 import shutil
 from collections.abc import Callable
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 
 from benchmarks.baselines import vectors_of
 from repconc import Encoder, load_dataset
-from repconc.data.catalogue import folder_of, get
+from repconc.data.catalogue import CATALOGUE, folder_of, get
 from repconc.evaluation.measures import Evaluation, evaluate
 from repconc.files import cache_directory
 from repconc.indexes.codes import CodeIndex
@@ -34,14 +35,16 @@ class Setting:
     """What is shared by all that is compared."""
 
     def __init__(self, name: str, recipe: str, seed: int) -> None:
-        if not folder_of(name).is_dir():
+        """name: of a set of ours, or any other that `load_dataset` opens."""
+        if name in CATALOGUE and not folder_of(name).is_dir():
             get(name)
-        self.dataset = load_dataset(folder_of(name))
+        self.dataset = load_dataset(folder_of(name) if name in CATALOGUE else name)
         own = RECIPES / f"{name}-{recipe}.toml"  # settings that were chosen on the dev queries of this set
         self.recipe = make_recipe(read_recipe(own if own.exists() else recipe) | {"seed": seed})
-        self.key = {"dataset": name, "recipe": recipe, "seed": seed}
+        self.split = "test" if "test" in self.dataset.splits else self.recipe.validation_split
+        self.key = {"dataset": label_of(name), "recipe": Path(recipe).stem, "seed": seed}
         self.encoder = Encoder(self.recipe.encoder)
-        self.folder = cache_directory() / "training" / f"{name}-{recipe}-{seed}"
+        self.folder = folder_for(name, recipe, seed)
 
     @cached_property
     def examples(self) -> Examples:
@@ -51,7 +54,7 @@ class Setting:
 
     @cached_property
     def queries(self) -> Inputs:
-        texts = [query.text for query in self.dataset.queries("test")]
+        texts = [query.text for query in self.dataset.queries(self.split)]
         if self.recipe.train == "heads":
             return CachedVectors([self.encoder.embed_queries(texts)])
         return Texts(self.encoder, "query", texts)
@@ -78,13 +81,26 @@ class Setting:
         return self.asked(trainer), trainer.corpus.vectors(trainer.corpus.everything).cpu().numpy()
 
     def evaluate(self, queries: np.ndarray, search: Search) -> Evaluation:
-        ids = [query.id for query in self.dataset.queries("test")]
+        ids = [query.id for query in self.dataset.queries(self.split)]
         run = dict(zip(ids, search(queries, 100), strict=True))
-        return evaluate(run, self.dataset.qrels("test"), MEASURES, self.dataset.relevance("test"))
+        return evaluate(run, self.dataset.qrels(self.split), MEASURES, self.dataset.relevance(self.split))
 
     def index(self, trainer: Trainer) -> CodeIndex:
         """The codes of a trained model."""
         return CodeIndex(self.examples.document_ids, trainer.codes, trainer.quantizer.to_codec())
+
+
+def label_of(name: str) -> str:
+    """A set as result lines call it: a folder by its own name, wherever it lies."""
+    return Path(name).resolve().name if Path(name).is_dir() and name not in CATALOGUE else name
+
+
+def folder_for(name: str, recipe: str, seed: int) -> Path:
+    """Where the checkpoints of a setting lie; two folders of the same name have two."""
+    label = label_of(name).replace("/", "-").replace(":", "-")
+    if name not in CATALOGUE:
+        label += "-" + hashlib.sha256(str(Path(name).resolve()).encode()).hexdigest()[:8]
+    return cache_directory() / "training" / f"{label}-{Path(recipe).stem}-{seed}"
 
 
 def train_dense(trainer: Trainer) -> list[State]:

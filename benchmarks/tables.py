@@ -4,13 +4,16 @@ python -m benchmarks.tables    puts them into the pages that show them, between 
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks import results
+from benchmarks import methods_tables, results
 from benchmarks.cells import with_spread
 from benchmarks.compression_tables import ablation_table, modes_table
+from benchmarks.methods_tables import by_ratio_table, costs_table, main_table
+from benchmarks.paper import beside_table, by_bytes_table
 from benchmarks.recall_table import recall_table
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
@@ -155,6 +158,19 @@ def demo_table() -> str:
     return f"```\n{Table(columns, list(rows.values())).render('text')}\n```"
 
 
+def methods_table(kind: str, *where: str) -> str:
+    """Of the paper's comparison, by its kind, then the recipe and the set where it is of one."""
+    made: dict[str, Callable[..., Table]] = {
+        "64x": main_table,
+        "ablation": methods_tables.ablation_table,
+        "ratio": by_ratio_table,
+        "costs": costs_table,
+        "beside": beside_table,
+    }
+    drawn = made[kind](results.read("methods"), *where)
+    return drawn.render("markdown") if drawn.rows else "(Not measured yet.)"
+
+
 def table(name: str) -> str:
     """A table by the name in its mark."""
     if name == "demo":
@@ -162,6 +178,8 @@ def table(name: str) -> str:
     kind, _, rest = name.partition(" ")
     if kind == "figures":
         return figures_table(rest).render("markdown")
+    if kind == "methods":
+        return methods_table(*rest.split())
     made = {
         "baselines": baselines_table,
         "summary": summary_table,
@@ -169,6 +187,7 @@ def table(name: str) -> str:
         "recall": recall_table,
         "compression": modes_table,
         "compression ablation": ablation_table,
+        "paper": by_bytes_table,
     }.get(name)
     return (made() if made else training_table(rest)).render("markdown")
 

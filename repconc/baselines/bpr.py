@@ -6,17 +6,19 @@ scan scores them against whole queries. In training tanh stands in for the sign,
     h = tanh(b x),  b = sqrt(g t + 1);    L = hinge(<h_q, h_d+> - <h_q, h_d->) + cross-entropy(<q, h_d>)
 
 The first term makes signs of queries find candidates, the second ranks them by whole queries; here all documents are
-scored by the second.
+scored by the second. There is nothing to warm up: its negatives are those that the untrained signs retrieve.
 """
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from repconc.baselines.method import one_stage
 from repconc.errors import RepconcError
 from repconc.losses.ranking import ranking_of_scores
 from repconc.quantization.product import ProductQuantizer
 from repconc.training.loop import State
+from repconc.training.recipe import Recipe
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.step import Rows
 from repconc.training.trainer import Trainer
@@ -37,11 +39,9 @@ class HashingLoss(StageOneLoss):
     """Both terms, over tanh of the vectors."""
 
     constrained = False
-    steps = 0
 
     def __call__(self, queries: Tensor, documents: Tensor, rows: Rows) -> dict[str, Tensor]:
-        self.steps += 1
-        steep = (GROWTH * self.steps + 1) ** 0.5 * documents.shape[1] ** 0.5  # vectors of length 1 have small entries
+        steep = steepness(self.step) * documents.shape[1] ** 0.5  # vectors of length 1 have small entries
         hashed = (steep * documents).tanh()  # [N, D]
         ranked = ranking_of_scores(
             self.scale * queries @ hashed.T / documents.shape[1] ** 0.5, rows.positives, rows.masked
@@ -54,10 +54,21 @@ class HashingLoss(StageOneLoss):
         return {"ranking": rows.query_share * (ranked + candidates)}
 
 
+def steepness(step: int) -> float:
+    """b of the formula, at a step from 0 on: a run that was killed goes on as steep as it was."""
+    return float((GROWTH * (step + 1) + 1) ** 0.5)
+
+
 def corners(dimension: int) -> np.ndarray:
     """[D / 8, 256, 8]: all patterns of eight signs."""
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)  # [256, 8]
     return np.tile(2.0 * bits - 1.0, (fixed(dimension), 1, 1)).astype(np.float32)
+
+
+def recipe(base: Recipe) -> Recipe:
+    """Labels alone: no teacher, whose scores are those of vectors that BPR turns into signs."""
+    longer = one_stage(base)
+    return longer.model_copy(update={"stage_one": longer.stage_one.model_copy(update={"distillation": 0.0})})
 
 
 def train(trainer: Trainer) -> list[State]:

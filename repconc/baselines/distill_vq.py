@@ -6,6 +6,7 @@ retrieved and random documents, with nearest codewords, and no clustering loss.
 
 from torch import Tensor
 
+from repconc.baselines.method import one_stage
 from repconc.training.loop import State
 from repconc.training.recipe import Recipe
 from repconc.training.stage_one import StageOneLoss
@@ -24,7 +25,8 @@ class DistilledLoss(StageOneLoss):
 
 
 def recipe(base: Recipe) -> Recipe:
-    return base.model_copy(update={"stage_one": base.stage_one.model_copy(update={"distillation": 1.0})})
+    longer = one_stage(base)
+    return longer.model_copy(update={"stage_one": longer.stage_one.model_copy(update={"distillation": 1.0})})
 
 
 def train(trainer: Trainer) -> list[State]:

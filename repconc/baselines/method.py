@@ -1,8 +1,15 @@
-"""What a compared method is. Every file of this folder that compresses given vectors has the same anatomy:
+"""What a compared method is. Every file of this folder has the same anatomy:
 
     head        what it is, and who made it
     NAME        as it stands in tables
+    fixed       dimension -> bytes, where its size is not ours to choose
+
+and one of these:
+
     fit         document vectors [n, D], bytes, seed -> a `Coder`, which turns ids and vectors into something to search
+    train       a trainer after dense training, and after OPQ unless the size is fixed -> the states of its phases;
+                beside it `recipe`, where the method changes settings
+    dense       a recipe -> the phases that train it uncompressed
 
 Sizes: N documents, D dimensions, Q queries.
 """
@@ -16,6 +23,7 @@ import numpy as np
 from repconc.codec import Codec
 from repconc.indexes.codes import CodeIndex
 from repconc.records import Hit, in_order
+from repconc.training.recipe import Recipe
 
 DOCUMENTS_AT_A_TIME = 1 << 14
 
@@ -64,6 +72,15 @@ class Mapped:
 
     def search(self, queries: np.ndarray, k: int = 10) -> list[list[Hit]]:
         return self._inner.search(self._change(queries), k)
+
+
+def one_stage(base: Recipe) -> Recipe:
+    """For trained methods with one stage of the two: it gets the epochs of both, and as many measurements on dev."""
+    first, second = base.stage_one, base.stage_two
+    whole = {"epochs": first.epochs + second.epochs, "evaluations": first.evaluations + second.evaluations}
+    return base.model_copy(
+        update={"stage_one": first.model_copy(update=whole), "stage_two": second.model_copy(update=whole)}
+    )
 
 
 def product_coder(coding: Codec, scoring: Codec | None = None) -> Coder:

@@ -11,12 +11,14 @@ There is no clustering loss and no constraint. Contrastive samples from all rank
 import torch
 from torch import Tensor
 
+from repconc.baselines.method import one_stage
 from repconc.quantization.quantizer import squared_distances
 from repconc.training.loop import State
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.trainer import Trainer
 
 NAME = "MoPQ"
+recipe = one_stage
 
 
 class MatchingLoss(StageOneLoss):

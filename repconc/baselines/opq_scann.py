@@ -6,18 +6,20 @@ import numpy as np
 
 from repconc.baselines import scann
 from repconc.baselines.method import Coder, Compressed, Mapped
+from repconc.maps import VectorMap
 from repconc.quantization.opq import train_opq
 
 NAME = "OPQ + ScaNN"
 
 
-def fit(documents: np.ndarray, bytes: int, seed: int) -> Coder:
-    rotation = train_opq(documents, bytes, seed=seed).map
+def fit(documents: np.ndarray, bytes: int, seed: int, rotation: VectorMap | None = None) -> Coder:
+    """rotation: that of an OPQ which is there already."""
+    rotation = rotation or train_opq(documents, bytes, seed=seed).map
     assert rotation is not None
-    turned = scann.fit(rotation(documents), bytes, seed)
+    turn, turned = rotation, scann.fit(rotation(documents), bytes, seed)
 
     def code(ids: Sequence[str], vectors: np.ndarray) -> Compressed:
-        inner = turned(ids, rotation(vectors))
-        return Compressed(Mapped(inner.index, rotation), inner.bytes, inner.shared + rotation.nbytes)
+        inner = turned(ids, turn(vectors))
+        return Compressed(Mapped(inner.index, turn), inner.bytes, inner.shared + turn.nbytes)
 
     return code

@@ -11,8 +11,9 @@ import typer
 import repconc
 from repconc.cli.options import Json, Quiet, remark
 from repconc.errors import CheckError, RepconcError
+from repconc.evaluation.tables import Table
 
-SUITES = ("assign", "step", "index", "scan", "vectors", "serve")
+SUITES = ("assign", "step", "index", "scan", "vectors", "methods", "serve")
 
 
 def bench(
@@ -20,6 +21,11 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="A short version that judges nothing and keeps nothing.")
     ] = False,
+    sets: Annotated[
+        str | None,
+        typer.Option("--sets", help="Suite methods: names, or BEIR or MS MARCO folders, by comma."),
+    ] = None,
+    recipes: Annotated[str | None, typer.Option("--recipes", help="Suite methods: recipes by comma.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -29,12 +35,19 @@ def bench(
     """
     if suite not in SUITES:
         raise RepconcError(f"There is no suite {suite!r}; there are: {', '.join(SUITES)}.")
-    results, run = _import("results"), _import(suite).run
-    made_with = results.provenance()
+    chosen = {name: text.split(",") for name, text in (("sets", sets), ("recipes", recipes)) if text}
+    if chosen and suite != "methods":
+        raise RepconcError(f"--{next(iter(chosen))} goes with the suite methods; {suite} has data of its own.")
+    results, module = _import("results"), _import(suite)
+    made_with, kept_here = results.provenance(), not quick and not getattr(module, "KEEPS_ITS_LINES", False)
     missed = 0
-    for figure in run(quick):
+    for figure in module.run(quick, **chosen):
+        if isinstance(figure, Table):  # for people; machines have its figures
+            if not as_json:
+                typer.echo(f"\n{figure.render('text')}")
+            continue
         line = {**figure._asdict(), "met": None if quick else figure.met}
-        if not quick:
+        if kept_here:
             results.append(suite, line, made_with)
         missed += line["met"] is False
         typer.echo(json.dumps({"suite": suite, **line}, ensure_ascii=False) if as_json else _text(line))

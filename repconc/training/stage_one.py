@@ -24,6 +24,8 @@ class StageOneLoss:
 
     constrained = True
     """Whether codes are assigned under the constraint, where the recipe asks for it."""
+    step = 0
+    """How many steps of the phase came before; set by whoever runs them, for losses that change on the way."""
 
     def __init__(
         self,

@@ -168,6 +168,8 @@ class Trainer:
                 mined.clear()
                 file = self.folder / f"{name}-negatives-{turn}.safetensors"
                 mined[turn] = self._mine(settings.depth, file) if negatives != "in-batch" and settings.hard else None
+            if loss_with_codes:
+                loss_with_codes.step = step
             batch = own_part(batches.at(step, mined[turn], settings.hard), self.ranks)
             return contrast(self.model, self.examples, batch, loss, self.ranks, self.chunk, self._teacher_of(settings))
 

@@ -1,5 +1,8 @@
 """Compared methods that are trained: what each moves, and what it leaves alone."""
 
+import contextlib
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -60,3 +63,37 @@ def test_signs_are_the_nearest_corners_of_a_cube():
     quantizer = ProductQuantizer(torch.from_numpy(bpr.corners(16)), 16)
     decoded = quantizer.decode(quantizer.assign(vectors, None))
     torch.testing.assert_close(decoded, torch.where(vectors >= 0, 1.0, -1.0))
+
+
+class Killed(Exception):  # noqa: N818 (it stands for a signal)
+    pass
+
+
+def test_a_killed_run_goes_on_as_steep_as_it_was(static, tmp_path, monkeypatch):
+    model, examples = static
+    whole, steps = bpr.HashingLoss.__call__, []
+
+    def watched(self, queries, documents, rows):
+        if len(steps) == 5:
+            steps.append(None)
+            raise Killed
+        steps.append(bpr.steepness(self.step))
+        return whole(self, queries, documents, rows)
+
+    monkeypatch.setattr(bpr.HashingLoss, "__call__", watched)
+    for _ in range(2):
+        trainer = Trainer(copy.deepcopy(model), examples, bpr.recipe(RECIPE), tmp_path)
+        trainer.save_every = 0.0
+        with contextlib.suppress(Killed):
+            bpr.train(trainer)
+    steps.remove(None)
+    assert steps == [bpr.steepness(step) for step in range(len(steps))] and len(steps) > 6
+    assert steps[0] == pytest.approx(1.1**0.5)
+
+
+def test_methods_of_one_stage_have_the_epochs_of_two():
+    for name, method in TRAINED.items():
+        if hasattr(method, "recipe") and name != "RepCONC without constraint":
+            changed = method.recipe(RECIPE)
+            assert changed.stage_one.epochs == changed.stage_two.epochs == 8, name
+            assert changed.stage_one.evaluations == 4, name

@@ -1,0 +1,1 @@
+"""Benchmarks: what is planned, what is kept, and what is drawn from lines."""
