@@ -114,4 +114,4 @@ def _highest(values: np.ndarray, count: int) -> np.ndarray:
     """[n, v] -> [n, count]: where the highest values of each row are, in no order."""
     if count == 1:
         return values.argmax(axis=1)[:, None]
-    return np.argpartition(values, -count, axis=1)[:, -count:]
+    return np.asarray(np.argpartition(values, -count, axis=1)[:, -count:])

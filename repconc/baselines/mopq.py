@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from repconc.baselines.method import one_stage
+from repconc.quantization.product import ProductQuantizer
 from repconc.quantization.quantizer import squared_distances
 from repconc.training.loop import State
 from repconc.training.stage_one import StageOneLoss
@@ -27,6 +28,7 @@ class MatchingLoss(StageOneLoss):
     constrained = False
 
     def quantized(self, documents: Tensor, codes: Tensor) -> Tensor:
+        assert isinstance(self.quantizer, ProductQuantizer)
         codebooks = self.quantizer.codebooks  # [M, K, d]
         distances = squared_distances(self.quantizer.split(documents).transpose(0, 1), codebooks)  # [M, N, K]
         temperature = (
