@@ -27,7 +27,7 @@ REFUSALS: dict[int, str] = {
     404: "There is no such index, document or route.",
     408: "The request did not arrive in time.",
     409: "Another process is writing; try again.",
-    413: "The request is too large.",
+    413: "The request, or its answer, is too large.",
     421: "The server does not answer under this name.",
     422: "The request cannot be understood; the sentence says why.",
     429: "The server is busy; try again after the seconds of Retry-After.",

@@ -36,6 +36,14 @@ class Ticket(Generic[Item, Answer]):
     waited: float = 0.0
     """Seconds until its batch began."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for the answer any more: the gate gives up when the time of the request has passed.
+
+        May be asked from any thread, so that work on it can be left out or given up.
+        """
+        return self.future.done()
+
 
 Work = Callable[[Sequence[Ticket[Item, Answer]]], Sequence[Answer | Exception]]
 """Does a batch, in a thread; an answer or an error for each ticket."""
@@ -93,7 +101,7 @@ class Batcher(Generic[Item, Answer]):
         while self._tickets and (not batch or weight + self._tickets[0].item.weight <= self._size):
             ticket = self._tickets.popleft()
             self.waiting -= ticket.item.weight
-            if ticket.future.done():
+            if ticket.is_over:
                 continue
             ticket.waited = now - ticket.arrived
             weight += ticket.item.weight
@@ -107,7 +115,7 @@ class Batcher(Generic[Item, Answer]):
         except Exception as error:  # of the whole batch; each of its requests has to hear of it
             answers = [error] * len(batch)
         for ticket, answer in zip(batch, answers, strict=True):
-            if ticket.future.done():
+            if ticket.is_over:
                 continue
             if isinstance(answer, Exception):
                 ticket.future.set_exception(answer)

@@ -26,6 +26,11 @@ def too_many() -> Refusal:
     return Refusal(429, "too_many_requests", "The server is busy; try again in a second.")
 
 
+def answer_too_large(most: int) -> Refusal:
+    sentence = f"The answer is larger than {most:,} bytes; lower k, ask fewer queries at a time, or leave out the text."
+    return Refusal(413, "answer_too_large", sentence)
+
+
 def shutting_down() -> Refusal:
     return Refusal(503, "shutting_down", "The server is shutting down; ask another one.", close=True)
 

@@ -14,7 +14,7 @@ from repconc.records import Document, Hit
 from repconc.serving import schemas
 from repconc.serving.answering import Answer, Asked, Wanted
 from repconc.serving.openai import EmbeddingsRequest, EmbeddingsResponse
-from repconc.serving.refusals import Refusal, invalid
+from repconc.serving.refusals import Refusal, answer_too_large, invalid
 from repconc.serving.served import Served
 from repconc.serving.writes import Removal, read_upsert
 
@@ -25,9 +25,12 @@ DocumentId = Annotated[str, Path(min_length=1, max_length=schemas.LONGEST_ID)]
 NEEDS_TOKEN: dict[str, Any] = {"security": [{"token": []}]}
 
 
-def json_response(content: Any) -> Response:
-    """Without checking our own answers against their schema, which the tests do."""
-    return Response(to_json(content), media_type="application/json")
+def json_response(content: Any, most: int | None = None) -> Response:
+    """Without checking our own answers against their schema, which the tests do. most: bytes, where it may be large."""
+    body = to_json(content)
+    if most is not None and len(body) > most:
+        raise answer_too_large(most)
+    return Response(body, media_type="application/json")
 
 
 def chosen(indexes: Mapping[str, Served], name: str | None) -> Served:
@@ -45,7 +48,8 @@ def search_routes(indexes: Mapping[str, Served]) -> APIRouter:
         began = time.perf_counter()
         served = chosen(indexes, index)
         answered = await served.ask(asked)
-        return json_response(_as_json(served.source.name, answered, time.perf_counter() - began))
+        content = _as_json(served.source.name, answered, time.perf_counter() - began)
+        return json_response(content, served.limits.answer)
 
     @router.post("/v1/search", response_model=schemas.SearchResponse, summary="Search by text or vector")
     async def search(request: schemas.SearchRequest, index: IndexName = None) -> Response:
@@ -135,7 +139,8 @@ def index_routes(indexes: Mapping[str, Served]) -> APIRouter:
             for place, vector in enumerate(vectors)
         ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return json_response({"object": "list", "data": data, "model": served.source.name, "usage": usage})
+        content = {"object": "list", "data": data, "model": served.source.name, "usage": usage}
+        return json_response(content, served.limits.answer)
 
     return router
 

@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from repconc.errors import BusyError, RepconcError, first_line
+from repconc.indexes.bounds import StoppedError
 from repconc.indexes.manifest import MANIFEST
 from repconc.indexes.writing import Changes, merge_small
-from repconc.serving.answering import Answer, Asked, answer_batch
+from repconc.serving.answering import Answer, Asked, Batch, Means, Stop
 from repconc.serving.batching import Batcher, Ticket
 from repconc.serving.refusals import Refusal, internal
 from repconc.serving.settings import Limits, Source
@@ -25,49 +27,70 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("repconc.serving")
 
+Writing = Ticket[Change, tuple[Changes, int]]
+
 WIDE = 8
 """Queries from which on a request goes its own way, so that those of a single query do not wait for it."""
 WATCH_SECONDS = 0.5
 WRITTEN_TOGETHER = 256
 ENCODED_AT_A_TIME = 32
+LANES = "repconc-lane"
+"""How the threads of all lanes are called."""
+CLOSING_SECONDS = 3.0
+"""For work that nobody waits for any more, at the end."""
 
 
 class Served:
-    """One index. Threads: two for searches (few queries, many queries), one that writes and opens."""
+    """One index. Threads: three for searches (few queries, many queries, with a filter), one that writes and opens."""
 
     def __init__(self, source: Source, limits: Limits) -> None:
-        self.source, self._limits = source, limits
+        self.source, self.limits = source, limits
         self._seen = self._stamp()
         self.snapshot: Snapshot = open_snapshot(source)
         self._encoding = Turns()  # an encoder sets its longest text for the time of a call
-        self._disk = ThreadPoolExecutor(1, "disk")
-        self._scans = [ThreadPoolExecutor(1, "scan") for _ in range(2)]
+        self._disk, *self._scans = (ThreadPoolExecutor(1, LANES) for _ in range(4))
+        self._means = Means(partial(self._encode, side="query"), source.threads, limits.answer)
         self._tasks: list[asyncio.Task[None]] = []
         self.observe: Callable[[int, Mapping[str, float]], None] | None = None
         """Told of each batch: how many queries, and the seconds of its steps."""
 
     def start(self) -> None:
         """Begin to take work; inside a running loop."""
-        limits = self._limits
+        limits = self.limits
         lane = partial(Batcher[Asked, Answer], self._answer, size=limits.together, room=limits.queries)
-        self.narrow, self.wide = (lane(thread, wait=limits.wait) for thread in self._scans)
+        self.narrow, self.wide, self.filtered = (lane(thread, wait=limits.wait) for thread in self._scans)
         self.writer: Batcher[Change, tuple[Changes, int]] = Batcher(
             self._write, self._disk, size=WRITTEN_TOGETHER, room=limits.documents
         )
-        runs = [self.narrow.run(), self.wide.run(), self.writer.run(), self._watch()]
+        runs = [*(batcher.run() for batcher in self._batchers()), self._watch()]
         self._tasks = [asyncio.create_task(run) for run in runs]
 
     async def close(self) -> None:
-        """Finish what waits, take nothing new."""
+        """Finish what waits, take nothing new; what does not end by itself is left behind after a while."""
         *lanes, watch = self._tasks
         watch.cancel()
-        for batcher in (self.narrow, self.wide, self.writer):
+        for batcher in self._batchers():
             batcher.close()
-        await asyncio.gather(*lanes)
+        _, late = await asyncio.wait(lanes, timeout=CLOSING_SECONDS)
+        if late:
+            log.warning("index %r: work that nobody waits for is left behind", self.source.name)
+        for task in late:
+            task.cancel()
         for thread in (self._disk, *self._scans):
-            thread.shutdown()
+            thread.shutdown(wait=not late, cancel_futures=True)
+
+    @property
+    def waiting(self) -> int:
+        """Queries that wait."""
+        return self.narrow.waiting + self.wide.waiting + self.filtered.waiting
+
+    def _batchers(self) -> "list[Batcher[Any, Any]]":
+        return [self.narrow, self.wide, self.filtered, self.writer]
 
     async def ask(self, asked: Asked) -> Answer:
+        """In a lane of its own kind: a filter may read the metadata of all documents, which takes its time."""
+        if asked.wanted.filter is not None:
+            return await self.filtered.submit(asked)
         lane = self.wide if asked.weight > WIDE or asked.wanted.exact else self.narrow
         return await lane.submit(asked)
 
@@ -78,35 +101,40 @@ class Served:
     async def embed(self, texts: Sequence[str], side: "Side") -> tuple[np.ndarray, int]:
         """Vectors, and how many tokens they were made of; in the thread of requests that have many queries."""
 
+        over = threading.Event()
+
         def work(snapshot: Snapshot) -> tuple[np.ndarray, int]:
-            vectors = self._encode(snapshot, texts, side)
+            vectors = self._encode(snapshot, texts, over.is_set, side)
             with self._encoding:
                 return vectors, _tokens(snapshot, texts, side)
 
-        return await asyncio.get_running_loop().run_in_executor(self._scans[1], work, self.snapshot)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._scans[1], work, self.snapshot)
+        finally:
+            over.set()
 
     def _answer(self, tickets: Sequence[Ticket[Asked, Answer]]) -> list[Answer | Exception]:
-        answers = answer_batch(self.snapshot, tickets, partial(self._encode, side="query"), self.source.threads)
-        first = next((answer for answer in answers if isinstance(answer, Answer)), None)
-        if first is not None and self.observe is not None:
-            self.observe(sum(ticket.item.weight for ticket in tickets), first.steps)
+        batch = Batch(self.snapshot, self._means)
+        answers = batch.answer(tickets)
+        if self.observe is not None:
+            longest = max(ticket.waited for ticket in tickets)
+            self.observe(sum(ticket.item.weight for ticket in tickets), {"queue": longest, **batch.steps})
         return answers
 
-    def _encode(self, snapshot: Snapshot, texts: Sequence[str], side: "Side") -> np.ndarray:
-        """A few texts at a time, so that others have their turn in between."""
+    def _encode(self, snapshot: Snapshot, texts: Sequence[str], stop: Stop, side: "Side") -> np.ndarray:
+        """A few texts at a time, so that others have their turn in between, and while somebody waits."""
         parts = []
         for start in range(0, len(texts), ENCODED_AT_A_TIME):
+            if stop():
+                raise StoppedError
             with self._encoding:
                 parts.append(_embed(snapshot, texts[start : start + ENCODED_AT_A_TIME], side))
         return np.concatenate(parts)
 
-    def _write(
-        self, tickets: Sequence[Ticket[Change, tuple[Changes, int]]]
-    ) -> Sequence[tuple[Changes, int] | Exception]:
+    def _write(self, tickets: Sequence[Writing]) -> Sequence[tuple[Changes, int] | Exception]:
         """Together; where that is refused, one by one, so that only the culprit hears of it."""
-        changes = [ticket.item for ticket in tickets]
         try:
-            outcomes, version = self._commit(changes)
+            outcomes, version = self._commit(tickets)
         except BusyError:
             busy = Refusal(409, "index_busy", "Another process is writing to this index; try again in a second.")
             return [busy] * len(tickets)
@@ -117,20 +145,21 @@ class Served:
                 return [
                     Refusal(422, "invalid_document", first_line(error).replace(str(self.source.folder), "the index"))
                 ]
-            return [answer for ticket in tickets for answer in self._write([ticket])]
+            return [StoppedError() if ticket.is_over else self._write([ticket])[0] for ticket in tickets]
         return [(outcome, version) for outcome in outcomes]
 
-    def _commit(self, changes: Sequence[Change]) -> tuple[list[Changes], int]:
+    def _commit(self, tickets: Sequence[Writing]) -> tuple[list[Changes], int]:
         self._refresh()  # another process may have written
-        done = commit(self.snapshot, self.source.folder, changes, partial(self._encode, side="document"))
+        encode = partial(self._encode, stop=lambda: all(ticket.is_over for ticket in tickets), side="document")
+        done = commit(self.snapshot, self.source.folder, [ticket.item for ticket in tickets], encode)
         self._try_to_refresh()  # whatever goes wrong from here on: it is written
-        if len(self.snapshot.index.segments) > self._limits.segments:
+        if len(self.snapshot.index.segments) > self.limits.segments:
             self._merge()
         return done
 
     def _merge(self) -> None:
         try:
-            merge_small(self.snapshot.index.folder, self._limits.segments)
+            merge_small(self.snapshot.index.folder, self.limits.segments)
             self._refresh()
         except (RepconcError, OSError) as error:  # what was written is written, and the next write tries again
             log.warning("the segments of index %r cannot be merged: %s", self.source.name, first_line(error))

@@ -28,6 +28,8 @@ class Limits(Settings):
     """For a whole request."""
     body: PositiveInt = 4 << 20
     """Bytes of a request."""
+    answer: PositiveInt = 16 << 20
+    """Bytes of an answer."""
     segments: PositiveInt = 8
     """Of an index, until the small ones are merged."""
 
