@@ -7,12 +7,13 @@ import asyncio
 import base64
 import binascii
 import hmac
-import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from hashlib import sha256
 from typing import Any
 
+from repconc.serving.headers import HEADERS, NAMES
+from repconc.serving.logs import tell_failure
 from repconc.serving.metrics import OTHER, Metrics
 from repconc.serving.refusals import Refusal, internal, shutting_down, too_late, too_many, too_slow
 from repconc.serving.settings import Access, Limits
@@ -22,23 +23,12 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-log = logging.getLogger("repconc.serving")
-
-HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    ),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
 FREE = frozenset({"/health"})
 """Whoever watches the server asks this without a token and by any name."""
 WATCHED = FREE | {"/ready", "/metrics"}
 """What is answered also when the server is full."""
+LARGE = 64 << 10
+"""Bytes of an answer that may not fit into the buffers on its way."""
 READS = frozenset({"/v1/search", "/v1/embeddings"})
 """What is only read although it is posted; whatever else is not GET or HEAD counts as writing."""
 
@@ -56,13 +46,18 @@ class Gate:
             await self._app(scope, receive, send)
             return
         began, answer = time.perf_counter(), _Answer(send)
+        if scope["method"] == "HEAD":  # whoever speaks HTTP for us leaves the body out
+            scope = {**scope, "method": "GET"}
         self.inside += 1
         try:
             await self._pass(scope, receive, answer)
+            await answer.end()
         except Refusal as refusal:
             await answer.refuse(refusal)
-        except Exception:
-            log.exception("a request failed")
+        except asyncio.CancelledError:  # the server ends and waits no longer
+            await answer.refuse(shutting_down())
+        except Exception as error:
+            tell_failure("a request failed", error)
             await answer.refuse(internal())
         finally:
             self.inside -= 1
@@ -70,13 +65,14 @@ class Gate:
             self._metrics.request(route, answer.status, time.perf_counter() - began)
 
     async def _pass(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
-        path = scope["path"]
+        path, headers = scope["path"], dict(scope["headers"])
         if self.inside > self._limits.requests and path not in WATCHED:
             raise too_many()
         if self.closing and path not in WATCHED:
             raise shutting_down()
+        if len(headers) < len(scope["headers"]) and [name for name, _ in scope["headers"]].count(b"host") > 1:
+            raise Refusal(400, "two_hosts", "The request names its host twice; send one Host header.", close=True)
         if path not in FREE:
-            headers = dict(scope["headers"])
             self._check_host(headers.get(b"host", b""))
             self._check_token(scope["method"], path, headers.get(b"authorization", b""))
         body: Receive | None = None
@@ -132,14 +128,23 @@ class _Answer:
     """What goes back: with our headers on it, and not twice."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self.status = send, 0
+        self._send, self.status, self._ends = send, 0, True
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            known = {name for name, _ in message["headers"]}
+            known = {name for name, _ in message["headers"]} & NAMES
             message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in known)]
+        elif len(message.get("body", b"")) > LARGE and not message.get("more_body"):
+            self._ends = False
+            message["more_body"] = True
         await self._send(message)
+
+    async def end(self) -> None:
+        """A large answer is not over, and its request stays inside, before the client has read it."""
+        if not self._ends:
+            self._ends = True
+            await self._send({"type": "http.response.body", "body": b""})
 
     async def refuse(self, refusal: Refusal) -> None:
         if self.status:  # half of an answer is on its way: nothing can be said any more
