@@ -3,7 +3,10 @@
 import base64
 import http.client
 import json
+import re
 import socket
+import subprocess
+import sys
 import time
 from contextlib import closing, suppress
 
@@ -200,6 +203,32 @@ def test_tokens_come_from_files_or_the_environment(tmp_path):
     assert read_token(None, "other") == "other" and read_token(None, "") is None
     with pytest.raises(RepconcError, match="holds no token"):
         read_token(tmp_path / "empty", None)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe" * 20)
+    with pytest.raises(RepconcError, match="is no text in UTF-8"):
+        read_token(tmp_path / "binary", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--timeout", "inf"], "--timeout is inf; give a number of seconds"),
+        (["--timeout", "nan"], "greater than or equal to 0.1"),
+        (["--allow-host", "search.example:8080"], "without scheme and port"),
+        (["--allow-host", "https://search.example"], "without scheme and port"),
+        (["--token-file", "binary"], "is no text in UTF-8"),
+    ],
+)
+def test_wrong_settings_are_refused_with_a_sentence(tmp_path, arguments, sentence):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe" * 20)
+    command = [sys.executable, "-m", "repconc.cli.main", "serve", "no-index", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    printed = " ".join(ended.stderr.replace("│", " ").split())
+    assert ended.returncode in (1, 2) and re.search(sentence, printed) and "Traceback" not in printed
+
+
+def test_names_of_hosts():
+    names = ["Search.Example", "[::2]", "::0002", "10.1.2.3"]
+    assert access_of("10.0.0.5", TOKEN, names).hosts == {"10.0.0.5", "search.example", "::2", "10.1.2.3"}
 
 
 def test_a_request_that_is_cut_off_does_nothing(vector_server):
