@@ -31,8 +31,9 @@ REFUSALS: dict[int, str] = {
     421: "The server does not answer under this name.",
     422: "The request cannot be understood; the sentence says why.",
     429: "The server is busy; try again after the seconds of Retry-After.",
-    503: "The server is shutting down.",
+    503: "The server is shutting down, or could not write.",
     504: "It took too long.",
+    507: "The server has no room left to write.",
 }
 
 

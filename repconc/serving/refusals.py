@@ -13,7 +13,7 @@ class Refusal(Exception):  # noqa: N818 (it is no error of ours)
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
         self.headers = {"connection": "close"} if close else {}
-        if status in (409, 429, 503):
+        if status in (409, 429, 503, 507):
             self.headers["retry-after"] = str(RETRY_SECONDS)
 
     @property

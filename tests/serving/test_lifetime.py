@@ -15,7 +15,7 @@ from repconc.indexes.ivf import Index
 from repconc.indexes.writing import add, compact
 from tests.indexes.conftest import batches
 from tests.serving.conftest import vector_index, vector_of
-from tests.serving.running import TOKEN, Running, running, start
+from tests.serving.running import TOKEN, Running, running, start, wait_for
 
 
 class Asking:
@@ -46,13 +46,6 @@ class Asking:
                     self.bad.append(reply)
             except Exception as error:
                 self.bad.append(error)
-
-
-def wait_for(condition, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def documents_of(server: Running) -> int:
@@ -88,6 +81,23 @@ def test_a_link_can_be_turned_to_a_new_version(tmp_path):
         (tmp_path / "next").rename(tmp_path / "current")
         wait_for(lambda: documents_of(server) == 150)
     assert asking.bad == []
+
+
+def test_a_version_that_could_not_be_opened_is_tried_again(tmp_path):
+    """Copied in the wrong order: the manifest is there before its files."""
+    folder = vector_index(tmp_path / "index", range(100))
+    other = vector_index(tmp_path / "other", range(100, 250))
+    with running(folder, folder=tmp_path) as server:
+        for path in folder.iterdir():
+            path.unlink()
+        shutil.copy(other / "index.json", folder)
+        wait_for(lambda: "cannot be opened" in server.log.read_text())
+        assert documents_of(server) == 100, "the old version goes on"
+        for path in other.iterdir():
+            if path.name != "index.json":
+                shutil.copy(path, folder)
+        wait_for(lambda: documents_of(server) == 150)
+        assert server.log.read_text().count("cannot be opened") == 1
 
 
 def test_a_clean_end_finishes_what_it_has(tmp_path):
