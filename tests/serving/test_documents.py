@@ -5,6 +5,7 @@ import concurrent.futures
 import errno
 import resource
 import threading
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -87,6 +88,17 @@ def test_what_is_refused(vector_server, rows, code):
     assert reply.status == 422 and reply.code == code, reply.body
     assert vector_server.ask("/v1/index").json["documents"] == before
     assert str(vector_server.log.parent) not in reply.body.decode()
+
+
+@pytest.mark.parametrize("id", ["a\nb", "a\x00b", "\x1b[31m", "tab\there", "\x7f", "\r"])
+def test_ids_hold_no_control_characters(vector_server, id):
+    """They would get into run files, terminals and logs, where a line break makes another line."""
+    reply = write(vector_server, row(id, 1))
+    assert reply.status == 422 and "documents.0.id" in reply.json["error"]["message"]
+    for method in ("GET", "DELETE"):
+        asked = vector_server.ask(f"/v1/documents/{quote(id, safe='')}", method=method, token=TOKEN)
+        assert asked.status == 404 and asked.code == "unknown_document"
+    assert not any(character in vector_server.log.read_text() for character in "\x00\x1b\x7f\t\r")
 
 
 def test_one_bad_write_among_many_fails_alone(vector_server):
