@@ -8,9 +8,9 @@ import base64
 import binascii
 import hmac
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from repconc.serving.headers import HEADERS, NAMES
 from repconc.serving.logs import tell_failure
@@ -32,12 +32,27 @@ LARGE = 64 << 10
 READS = frozenset({"/v1/search", "/v1/embeddings"})
 """What is only read although it is posted; whatever else is not GET or HEAD counts as writing."""
 
+Route = tuple[str, str]
+"""Method and path."""
+
+
+class Direct(NamedTuple):
+    """A route that has to be fast: the framework would take longer than the search."""
+
+    path: str
+    answer: Callable[[bytes, Mapping[bytes, bytes], bytes], Awaitable[bytes]]
+    """Query string, headers and body -> JSON."""
+
 
 class Gate:
     """Lets in what may come in."""
 
-    def __init__(self, app: Application, access: Access, limits: Limits, metrics: Metrics) -> None:
+    def __init__(
+        self, app: Application, access: Access, limits: Limits, metrics: Metrics, direct: Mapping[Route, Direct]
+    ) -> None:
+        """direct: routes that are answered without asking the application."""
         self._app, self._access, self._limits, self._metrics = app, access, limits, metrics
+        self._direct = direct
         self._token = sha256(access.token.encode()).digest() if access.token else None
         self.inside, self.closing = 0, False
 
@@ -61,8 +76,9 @@ class Gate:
             await answer.refuse(internal())
         finally:
             self.inside -= 1
-            route = getattr(scope.get("route"), "path", OTHER)
-            self._metrics.request(route, answer.status, time.perf_counter() - began)
+            route = scope.get("route")
+            name = OTHER if route is None else route.path
+            self._metrics.request(name, answer.status, time.perf_counter() - began)
 
     async def _pass(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         path, headers = scope["path"], dict(scope["headers"])
@@ -75,15 +91,20 @@ class Gate:
         if path not in FREE:
             self._check_host(headers.get(b"host", b""))
             self._check_token(scope["method"], path, headers.get(b"authorization", b""))
-        body: Receive | None = None
+        body: bytes | None = None
         try:
             async with asyncio.timeout(self._limits.seconds):
                 body = await self._whole_body(receive)
-                await self._app(scope, body, answer.send)
+                direct = self._direct.get((scope["method"], path))
+                if direct is None:
+                    await self._app(scope, _again(body, receive), answer.send)
+                else:
+                    scope["route"] = direct
+                    await answer.give(await direct.answer(scope["query_string"], headers, body))
         except TimeoutError as error:
             if answer.status:
                 raise
-            raise (too_late if body else too_slow)(self._limits.seconds) from error
+            raise (too_slow if body is None else too_late)(self._limits.seconds) from error
 
     def _check_host(self, header: bytes) -> None:
         """A page of somewhere else may point its own name at this machine: only known names are answered."""
@@ -103,7 +124,7 @@ class Gate:
             refusal.headers["www-authenticate"] = scheme
             raise refusal
 
-    async def _whole_body(self, receive: Receive) -> Receive:
+    async def _whole_body(self, receive: Receive) -> bytes:
         """Read the body before anything is done with it, and not more than is allowed."""
         body = bytearray()
         more = True
@@ -116,12 +137,17 @@ class Gate:
             if len(body) > self._limits.body:
                 sentence = f"The request is larger than {self._limits.body:,} bytes; send less at a time."
                 raise Refusal(413, "too_large", sentence, close=True)
-        messages = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+        return bytes(body)
 
-        async def again() -> MutableMapping[str, Any]:
-            return messages.pop() if messages else await receive()
 
-        return again
+def _again(body: bytes, receive: Receive) -> Receive:
+    """As if the body had not been read yet."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> MutableMapping[str, Any]:
+        return messages.pop() if messages else await receive()
+
+    return again
 
 
 class _Answer:
@@ -145,6 +171,13 @@ class _Answer:
         if not self._ends:
             self._ends = True
             await self._send({"type": "http.response.body", "body": b""})
+
+    async def give(self, body: bytes) -> None:
+        """JSON, and all is well."""
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+        self.status = 200
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
 
     async def refuse(self, refusal: Refusal) -> None:
         if self.status:  # half of an answer is on its way: nothing can be said any more

@@ -1,6 +1,8 @@
 """What a client is told when a request is not answered: a status, a code for machines and a sentence for people."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 RETRY_SECONDS = 1
 
@@ -47,6 +49,12 @@ def too_slow(seconds: float) -> Refusal:
 
 def invalid(message: str, code: str = "invalid_request") -> Refusal:
     return Refusal(422, code, message)
+
+
+def misunderstood(problem: Mapping[str, Any]) -> Refusal:
+    """The first thing that is wrong with a request, as pydantic tells it."""
+    place = ".".join(str(part) for part in problem["loc"] if part != "body")[:200]
+    return invalid(f"{place}: {problem['msg']}." if place else f"{problem['msg']}.")
 
 
 def internal() -> Refusal:
