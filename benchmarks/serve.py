@@ -153,7 +153,7 @@ def _throughput(bench: Bench, server: Server) -> Iterator[Figure]:
     yield Figure(f"requests of {TOGETHER} queries: queries a second", many, "/s")
     yield Figure(f"requests of {TOGETHER} queries", many / python, "x", rival, bench.goal(">= 0.8"))
     yield Figure("requests of one query", one, "/s")
-    rival = "a route that reads the same request and returns a fixed body of the same size"
+    rival = "a route of the framework that reads the same request and returns a fixed body of the same size"
     yield Figure("requests of one query", one / nothing, "x", rival, bench.goal(">= 0.8"))
 
 

@@ -4,9 +4,13 @@ import logging
 import time
 import traceback
 
+from repconc.errors import RepconcError, first_line
+
 log = logging.getLogger("repconc.serving")
 
 SELDOM_SECONDS = 60.0
+DEEPEST = 8
+"""Places of the code that a line names, from the innermost on."""
 
 
 class Seldom:
@@ -22,8 +26,9 @@ class Seldom:
             self._count, self._next = 0, time.monotonic() + SELDOM_SECONDS
 
 
-def tell_failure(what: str, error: BaseException) -> None:
-    """Where in the code it happened and the kind of the error, but not its words, which may quote the request."""
+def tell_failure(what: str, error: Exception) -> None:
+    """What happened and where in the code. Of others' errors only the kind: their words may quote a request."""
     places = traceback.extract_tb(error.__traceback__)
-    trail = " < ".join(f"{place.filename}:{place.lineno} {place.name}" for place in reversed(places[-8:]))
-    log.error("%s: %s at %s", what, type(error).__name__, trail)
+    trail = " < ".join(f"{place.filename}:{place.lineno} {place.name}" for place in reversed(places[-DEEPEST:]))
+    words = repr(first_line(error)) if isinstance(error, RepconcError | OSError) else type(error).__name__
+    log.error("%s: %s at %s", what, words, trail)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repconc.errors import RepconcError
+from repconc.serving.logs import tell_failure
 from repconc.serving.settings import Access, access_of, read_token
 from tests.serving.conftest import vector_index, vector_of
 from tests.serving.running import TOKEN, running
@@ -173,6 +174,17 @@ def test_the_log_holds_nothing_of_a_request(vector_server):
     assert "forged" not in vector_server.log.read_text().lower()
 
 
+def test_a_failure_is_one_line_without_the_words_of_others(caplog):
+    for error in (ValueError("quoted\nquestion"), RepconcError("a file\nis damaged"), OSError(5, "bad\x1bdisk")):
+        try:
+            raise error
+        except Exception as caught:
+            tell_failure("a request failed", caught)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 3 and not any("\n" in line or "\x1b" in line or "question" in line for line in lines)
+    assert "ValueError" in lines[0] and "'a file'" in lines[1] and "test_gate.py" in lines[2]
+
+
 def test_what_an_address_calls_for():
     assert access_of("127.0.0.1", None, []).open_to_read and access_of("::1", None, []).open_to_read
     assert access_of("localhost", TOKEN, ["proxy.example"]).hosts == Access().hosts | {"proxy.example"}
@@ -256,6 +268,8 @@ def test_what_goes_wrong_inside_is_told_in_the_one_shape(tmp_path):
     with running(folder, folder=tmp_path) as server:
         reply = server.ask("/v1/search", {"vector": vector_of(0)})
         assert (reply.status, reply.code) == (500, "internal_error")
+        (line,) = [line for line in server.log.read_text().splitlines() if "a request failed" in line]
+        assert "is damaged near byte 0" in line and "checked.py" in line, "who runs it sees what and where"
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert server.ask("/health").status == 200
 
