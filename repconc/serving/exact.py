@@ -25,7 +25,7 @@ class Exact:
 
     def __init__(self, vectors: FlatIndex) -> None:
         self._vectors = vectors
-        self._hashes = hashes_of([id.encode() for id in vectors.ids])
+        self._hashes = hashes_of([id.encode(errors="replace") for id in vectors.ids])
         self._known: WeakKeyDictionary[DocumentReader, tuple[np.ndarray, np.ndarray]] = WeakKeyDictionary()
 
     def rank(

@@ -148,7 +148,7 @@ def test_the_end_does_not_wait_for_what_cannot_be_stopped(tmp_path, monkeypatch)
 
 
 def test_a_server_that_is_told_to_end_ends_also_with_slow_work(large, tmp_path):
-    with running(large, "--timeout", 1, folder=tmp_path) as server:
+    with running(large, "--timeout", 3, folder=tmp_path) as server:
         threads = [
             threading.Thread(
                 target=server.ask, args=("/v1/search", {"vector": vector_of(1), "filter": f"{SLOW} and n!={400 + n}"})
@@ -161,7 +161,7 @@ def test_a_server_that_is_told_to_end_ends_also_with_slow_work(large, tmp_path):
         began = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(20) == 0
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 7, "eight filters, one after the other, take longer"
         for thread in threads:
             thread.join()
         assert "Traceback" not in server.log.read_text()
