@@ -48,11 +48,11 @@ class Gate:
     """Lets in what may come in."""
 
     def __init__(
-        self, app: Application, access: Access, limits: Limits, metrics: Metrics, direct: Mapping[Route, Direct]
+        self, app: Application, access: Access, limits: Limits, metrics: Metrics, direct: dict[Route, Direct]
     ) -> None:
         """direct: routes that are answered without asking the application."""
         self._app, self._access, self._limits, self._metrics = app, access, limits, metrics
-        self._direct = direct
+        self.direct = direct
         self._token = sha256(access.token.encode()).digest() if access.token else None
         self.inside, self.closing = 0, False
 
@@ -95,7 +95,7 @@ class Gate:
         try:
             async with asyncio.timeout(self._limits.seconds):
                 body = await self._whole_body(receive)
-                direct = self._direct.get((scope["method"], path))
+                direct = self.direct.get((scope["method"], path))
                 if direct is None:
                     await self._app(scope, _again(body, receive), answer.send)
                 else:
