@@ -2,7 +2,7 @@
 
 64 connections for a minute, searches mixed with upserts and removals: the peak, half of it and twice of it at a fixed
 rate; then kills in between. Afterwards the index must equal a replay of the acknowledged writes. Throughput comes as
-ratios in one run: against `Searcher` in this process, and against a route that returns a fixed body of the same size.
+ratios in one run: against `Searcher` in this process, and against routes that return a fixed body of the same size.
 """
 
 import asyncio
@@ -134,27 +134,31 @@ def measure(server: Server, work: Callable[[Pool], Awaitable[Any]]) -> Any:
 
 
 def _throughput(bench: Bench, server: Server) -> Iterator[Figure]:
-    """Many queries a request beside `Searcher`; one query a request beside a route that does nothing."""
+    """Many queries a request beside `Searcher`; one query a request beside routes that do nothing."""
     groups = [bench.questions[start : start + TOGETHER] for start in range(0, 20 * TOGETHER, TOGETHER)]
     bodies = [json.dumps({"queries": group, "k": K}).encode() for group in groups]
     wide = _turning([request("POST", "/v1/search", body) for body in bodies])
     single = json.dumps({"query": bench.questions[0], "k": K}).encode()
     size = measure(server, lambda pool: _size(pool, request("POST", "/v1/search", single)))
-    fixed = _turning([request("POST", f"/fixed/{size}", single, bench.token)])
+    fixed, direct = (
+        _turning([request("POST", path, single, bench.token)]) for path in (f"/fixed/{size}", f"/direct?{size}")
+    )
     seconds = bench.seconds / (2 if bench.quick else 6)
-    rates: dict[str, list[float]] = {"python": [], "wide": [], "single": [], "fixed": []}
+    rates: dict[str, list[float]] = {"python": [], "wide": [], "single": [], "fixed": [], "direct": []}
     for _ in range(QUICK_ROUNDS if bench.quick else ROUNDS):
         rates["python"].append(_python_rate(bench.searcher, groups))
         rates["wide"].append(TOGETHER * _rate(server, wide, 2, seconds))
         rates["single"].append(_rate(server, bench.traffic(0).search, CONNECTIONS, seconds))
         rates["fixed"].append(_rate(server, fixed, CONNECTIONS, seconds))
-    python, many, one, nothing = (statistics.median(values) for values in rates.values())
+        rates["direct"].append(_rate(server, direct, CONNECTIONS, seconds))
+    python, many, one, nothing, least = (statistics.median(values) for values in rates.values())
     rival = f"Searcher in batches of {TOGETHER}"
     yield Figure(f"requests of {TOGETHER} queries: queries a second", many, "/s")
     yield Figure(f"requests of {TOGETHER} queries", many / python, "x", rival, bench.goal(">= 0.8"))
     yield Figure("requests of one query", one, "/s")
-    rival = "a route that reads the same request and returns a fixed body of the same size"
+    rival = "a route of the framework that reads the same request and returns a fixed body of the same size"
     yield Figure("requests of one query", one / nothing, "x", rival, bench.goal(">= 0.8"))
+    yield Figure("requests of one query", one / least, "x", "the same past the framework, as searches are answered")
 
 
 def _load(bench: Bench, server: Server) -> Iterator[Figure]:

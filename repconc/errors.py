@@ -12,6 +12,10 @@ class CheckError(RepconcError):
     """A check that the user asked for did not hold (exit code 3 on the command line)."""
 
 
+class DocumentError(RepconcError):
+    """A document that cannot be kept as it is; others can."""
+
+
 class BusyError(RepconcError):
     """Another process is at work on the same thing; later it may go."""
 

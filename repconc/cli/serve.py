@@ -50,8 +50,9 @@ def serve(
     for library in ("fastapi", "uvicorn", "prometheus_client"):
         import_extra(library, extra="serve")
     from repconc.serving.server import serve as run
-    from repconc.serving.settings import Limits, access_of, read_token
+    from repconc.serving.settings import Limits, access_of, read_seconds, read_token
 
+    limits = Limits(requests=queue, seconds=read_seconds(timeout), body=body)
     token = read_token(token_file, os.environ.get("REPCONC_TOKEN"))
     access = access_of(host, token, allow_host or [], protect_reads)
     sources = _sources(indexes, vectors or [], model or [], threads, device)
@@ -64,7 +65,7 @@ def serve(
         writing = "with the token" if token else "refused, for there is no token"
         remark(f"Serving {named} at {address} (API: {address}/docs; writing: {writing}). Ctrl-C ends it.", quiet)
 
-    run(sources, host, port, access, Limits(requests=queue, seconds=timeout, body=body), ready)
+    run(sources, host, port, access, limits, ready)
 
 
 def _sources(

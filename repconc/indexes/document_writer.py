@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from repconc.errors import RepconcError, first_line
+from repconc.errors import DocumentError, first_line
 from repconc.indexes.checked import CheckedWriter, FileEntry, entry_of, write_checked
 from repconc.indexes.documents import checksum_of, hashes_of
 from repconc.records import Document
@@ -47,7 +47,7 @@ class DocumentWriter:
                 not all(isinstance(part, str) for part in (document.id, document.title, document.text))
                 or not document.id
             ):
-                raise RepconcError(f"Document {document.id!r} needs an id, a title and a text that are strings.")
+                raise DocumentError(f"Document {document.id!r} needs an id, a title and a text that are strings.")
         encoded = [document.id.encode() for document in documents]
         ends = self._end + np.cumsum([len(id) for id in encoded], dtype=np.int64)
         self._end = int(ends[-1]) if len(ends) else self._end
@@ -61,7 +61,7 @@ class DocumentWriter:
             checksum = checksum_of(document.id, document.title, document.text, metadata)
             rows.append((number, document.title, document.text, metadata, checksum))
         if len(self._fields) > FIELDS:
-            raise RepconcError(f"The documents have more than {FIELDS} different metadata fields; give them fewer.")
+            raise DocumentError(f"The documents have more than {FIELDS} different metadata fields; give them fewer.")
         self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", rows)
         self._count += len(documents)
 
@@ -95,7 +95,7 @@ class DocumentWriter:
         seen: set[str] = set()
         for number in np.unique(owners[np.concatenate([same, same + 1])]).tolist():
             if id_of(number) in seen:
-                raise RepconcError(f"The document id {id_of(number)!r} comes twice; ids must be unique.")
+                raise DocumentError(f"The document id {id_of(number)!r} comes twice; ids must be unique.")
             seen.add(id_of(number))
 
     def _write_fields(self) -> FileEntry:
@@ -137,7 +137,7 @@ def _as_json(document: Document) -> str:
     try:
         return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError) as error:
-        raise RepconcError(f"The metadata of document {document.id!r} cannot be kept: {first_line(error)}") from error
+        raise DocumentError(f"The metadata of document {document.id!r} cannot be kept: {first_line(error)}") from error
 
 
 def _is_plain(value: Any) -> bool:

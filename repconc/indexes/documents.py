@@ -24,9 +24,14 @@ from urllib.parse import quote
 import numpy as np
 
 from repconc.errors import RepconcError, first_line
+from repconc.indexes.bounds import Bounds, StoppedError
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, FileEntry
 from repconc.kernel import kernel
 from repconc.records import Document
+
+LOCK_SECONDS = 0.1
+STEPS_BETWEEN_LOOKS = 20_000
+"""Of SQLite's machine, between two looks at whether anybody still waits: a millisecond or less."""
 
 
 class DocumentReader:
@@ -87,12 +92,15 @@ class DocumentReader:
         """How many texts there are."""
         return int(self._documents.run("SELECT count(*) FROM documents")[0][0])
 
-    def get(self, number: int) -> Document:
+    def get(self, number: int, bounds: Bounds | None = None) -> Document:
         id = self.id_of(number)
         rows = self._documents.run("SELECT title, text, metadata, checksum FROM documents WHERE number = ?", [number])
         for title, text, metadata, checksum in rows:
             whole = all(isinstance(part, str) for part in (title, text, metadata))
             if whole and checksum == checksum_of(id, title, text, metadata):
+                if bounds is not None:
+                    bounds.go_on()
+                    bounds.take(len(title) + len(text) + len(metadata))
                 return Document(id, text, title, json.loads(metadata))
         raise RepconcError(f"Document {id!r} in {self._documents.file.path} is damaged: {MEND}")
 
@@ -104,13 +112,13 @@ class DocumentReader:
         self._fields.verify()
         return {name: column for column, name in self._fields.run("SELECT column, name FROM names")}
 
-    def matching(self, condition: str, values: Sequence[Any]) -> np.ndarray:
+    def matching(self, condition: str, values: Sequence[Any], bounds: Bounds | None = None) -> np.ndarray:
         """The numbers of all documents for which an SQL condition over the fields holds."""
         if self._fields is None:  # no document has a field, so that it holds for all of them or for none
             [(holds,)] = self._documents.run(f"SELECT {condition}", values)
             return np.arange(len(self._ends) if holds else 0)
         self._fields.verify()
-        return self._fields.numbers(f"SELECT number FROM fields WHERE {condition}", values)
+        return self._fields.numbers(f"SELECT number FROM fields WHERE {condition}", values, bounds or Bounds())
 
 
 class Database:
@@ -138,13 +146,20 @@ class Database:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise RepconcError(f"{self.file.path} cannot be read ({first_line(error)}): {MEND}") from error
 
-    def numbers(self, statement: str, values: Iterable[Any] = ()) -> np.ndarray:
+    def numbers(self, statement: str, values: Iterable[Any], bounds: Bounds) -> np.ndarray:
         """The whole numbers of the only column, without a Python object for each row."""
+        while not self._lock.acquire(timeout=LOCK_SECONDS):  # another search reads
+            bounds.go_on()
         try:
-            with self._lock:
-                return np.fromiter((row[0] for row in self._connection.execute(statement, list(values))), np.int64)
+            self._connection.set_progress_handler(bounds.stop, STEPS_BETWEEN_LOOKS)
+            return np.fromiter((row[0] for row in self._connection.execute(statement, list(values))), np.int64)
         except sqlite3.Error as error:
+            if bounds.stop():
+                raise StoppedError from error
             raise RepconcError(f"{self.file.path} cannot be read ({first_line(error)}): {MEND}") from error
+        finally:
+            self._connection.set_progress_handler(None, 0)
+            self._lock.release()
 
     def verify(self) -> None:
         """All blocks, once: for answers in which no row can vouch for itself."""

@@ -40,11 +40,20 @@ class FlatIndex:
     def nbytes(self) -> int:
         return sum(block.nbytes for block in self.blocks)
 
-    def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
-        """The k best documents of each query. queries: [B, D]."""
+    def search(
+        self, queries: np.ndarray, k: int = 10, threads: int | None = None, among: np.ndarray | None = None
+    ) -> list[list[Hit]]:
+        """The k best documents of each query. queries: [B, D]. among: [N] bool, those that are looked at."""
         queries, k = read_queries(queries, self.dimension), whole_number("k", k)
+        if among is not None:
+            k = min(k, int(among.sum()))
+            if not k:
+                return [[] for _ in queries]
         with threadpool_limits(limits=threads) if threads else nullcontext():  # setting none takes a while too
-            return [self._best(query, rough, k) for query, rough in zip(queries, self._scores(queries), strict=True)]
+            rows = self._scores(queries)
+            if among is not None:
+                rows = (np.where(among, rough, -np.inf) for rough in rows)
+            return [self._best(query, rough, k) for query, rough in zip(queries, rows, strict=True)]
 
     def _best(self, query: np.ndarray, rough: np.ndarray, k: int) -> list[Hit]:
         """The exact k best of a row of scores from a matrix product, which rounds by position and batch.

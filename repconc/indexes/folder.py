@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from repconc.errors import BusyError, RepconcError, first_line
+from repconc.errors import BusyError, DocumentError, RepconcError, first_line
 from repconc.files import locked, make_directory, remove_partials
 from repconc.indexes.manifest import MANIFEST, read_manifest
 
@@ -32,7 +32,9 @@ def writing(folder: Path, new: bool = False) -> Iterator[None]:
             try:
                 yield
             except UnicodeEncodeError as error:
-                raise RepconcError(f"A document holds half of a character ({first_line(error)}); mend it.") from error
+                raise DocumentError(f"A document holds half of a character ({first_line(error)}); mend it.") from error
+            except sqlite3.DataError as error:  # longer than SQLite can hold
+                raise DocumentError(f"A document cannot be kept ({first_line(error)}); shorten it.") from error
             except sqlite3.Error as error:
                 raise RepconcError(f"{folder} could not be written ({first_line(error)}); it is as it was.") from error
             finally:

@@ -13,6 +13,7 @@ import numpy as np
 from repconc.codec import Codec
 from repconc.codec_files import from_bytes
 from repconc.errors import RepconcError
+from repconc.indexes.bounds import Bounds
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile
 from repconc.indexes.filters import Filter, fields_of, parse_filter
 from repconc.indexes.lists import Lists
@@ -43,6 +44,7 @@ class Ask(NamedTuple):
     threads: int
     documents: bool
     stopwatch: Stopwatch
+    bounds: Bounds
 
 
 class Index:
@@ -131,31 +133,33 @@ class Index:
         threads: int | None = None,
         *,
         probes: int | None = None,
-        filter: str | None = None,
+        filter: str | Filter | None = None,
         documents: bool = False,
         stopwatch: Stopwatch | None = None,
+        bounds: Bounds | None = None,
     ) -> list[Hits]:
         """The k best documents of each query. queries: [B, D] or [D], as the model's query encoder gives them.
 
         probes: lists to read, default as tuned; more are read where they hold fewer than k documents that pass.
-        documents: with title, text and metadata. stopwatch: for the steps probe, scan and documents.
+        filter: a text, or what `read_filter` made of it. documents: with title, text and metadata. stopwatch: for the
+        steps probe, scan and documents. bounds: when to give up.
         """
         watch = Stopwatch() if stopwatch is None else stopwatch
         vectors = read_queries(queries, self.manifest.dimension)
         k = min(whole_number("k", k), max(1, len(self)))
         chosen = min(whole_number("probes", self.manifest.probes if probes is None else probes), self.manifest.lists)
-        tree = None if filter is None else self.read_filter(filter)
+        tree = self.read_filter(filter) if isinstance(filter, str) else filter
         workers = 1 if threads is None else whole_number("threads", threads)
-        ask = Ask(k, chosen, tree, workers, documents, watch)
+        ask = Ask(k, chosen, tree, workers, documents, watch, bounds or Bounds())
         return [hits for group in in_groups(vectors, self.scoring) for hits in self._search(group, ask)]
 
     def __contains__(self, id: str) -> bool:
         return self.find(id) is not None
 
-    def get(self, id: str) -> Document | None:
+    def get(self, id: str, bounds: Bounds | None = None) -> Document | None:
         """A document by its id; None where there is none."""
         place = self.find(id)
-        return None if place is None else place.segment.documents.get(place.number)
+        return None if place is None else place.segment.documents.get(place.number, bounds)
 
     def find(self, id: str) -> Place | None:
         """Where a document lies that is not removed."""
@@ -185,13 +189,14 @@ class Index:
         found: list[list[Part]] = [[] for _ in queries]
         waiting, read = np.arange(len(queries)), 0
         while len(waiting) and read < self.manifest.lists:
+            ask.bounds.go_on()
             wanted = min(max(ask.probes, 4 * read), self.manifest.lists)
             rows = slice(None) if len(waiting) == len(queries) else waiting
             lists = self.lists.best(queries[rows], wanted)[:, read:]
             read = wanted
             ask.stopwatch.lap("probe")
             for segment in self.segments:
-                parts = segment.search(tables[rows], lists, ask.k, ask.tree, ask.threads)
+                parts = segment.search(tables[rows], lists, ask.k, ask.tree, ask.threads, ask.bounds)
                 for query, (positions, scores) in zip(waiting.tolist(), parts, strict=True):
                     if len(positions):
                         found[query].append(Part(segment, positions, scores))
@@ -202,7 +207,7 @@ class Index:
         if not ask.documents:
             return [[Hit(id, score) for score, id, _, _ in best] for best in ranked]
         hits = [
-            [Hit(id, score, parts[owner].segment.documents.get(number)) for score, id, owner, number in best]
+            [Hit(id, score, parts[place].segment.documents.get(row, ask.bounds)) for score, id, place, row in best]
             for parts, best in zip(found, ranked, strict=True)
         ]
         ask.stopwatch.lap("documents")

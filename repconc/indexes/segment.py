@@ -15,6 +15,7 @@ import numpy as np
 
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import codes_at, to_blocks
+from repconc.indexes.bounds import Bounds
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, CheckedWriter, FileEntry, write_checked
 from repconc.indexes.document_writer import DocumentWriter
 from repconc.indexes.documents import DocumentReader
@@ -113,11 +114,13 @@ class SegmentReader:
         files = [self.codes, self._offsets.file, self.numbers.file, *self.documents.files()]
         return files + ([self._removed] if self._removed else [])
 
-    def search(self, tables: np.ndarray, lists: np.ndarray, k: int, tree: Filter | None, threads: int) -> Found:
+    def search(
+        self, tables: np.ndarray, lists: np.ndarray, k: int, tree: Filter | None, threads: int, bounds: Bounds
+    ) -> Found:
         """The best documents of some lists that are not removed and pass a filter. tables: [B, M, K]; lists: [B, P]"""
         starts, stops = self.offsets[lists], self.offsets[lists + 1]
         self.codes.touch(starts * self._blocks, stops * self._blocks)
-        allowed = None if tree is None and self._removed is None else self._allowed(tree)
+        allowed = None if tree is None and self._removed is None else self._allowed(tree, bounds)
         return scan(self.codes.untouched(), tables, starts, stops, k, allowed, threads)
 
     def codes_at(self, positions: np.ndarray) -> np.ndarray:
@@ -141,21 +144,29 @@ class SegmentReader:
             return frozenset()
         return frozenset(self.numbers.all()[self.removed()].tolist())
 
-    def _allowed(self, tree: Filter | None) -> np.ndarray:
+    def passing(self, tree: Filter | None, bounds: Bounds) -> np.ndarray:
+        """[n] bool by number: not removed, and passes the filter."""
+        bits = np.unpackbits(self._allowed(tree, bounds), count=self.segment.count, bitorder="little")
+        passing = np.empty(self.segment.count, bool)
+        passing[self.numbers.all()] = bits
+        return passing
+
+    def _allowed(self, tree: Filter | None, bounds: Bounds) -> np.ndarray:
         """A bitmap by position; those of the latest filters are kept."""
         bitmap = self._bitmaps.pop(tree, None)
         if bitmap is None:
-            bitmap = self._matching(tree)
+            bitmap = self._matching(tree, bounds)
         self._bitmaps[tree] = bitmap
         for oldest in list(self._bitmaps)[:-FILTERS_IN_MEMORY]:  # several threads may be here
             self._bitmaps.pop(oldest, None)
         return bitmap
 
-    def _matching(self, tree: Filter | None) -> np.ndarray:
+    def _matching(self, tree: Filter | None, bounds: Bounds) -> np.ndarray:
         allowed = ~self.removed()
         if tree is not None:
             passing = np.zeros(self.segment.count, bool)
-            passing[self.documents.matching(*condition_of(tree, self.documents.columns))] = True
+            condition, values = condition_of(tree, self.documents.columns)
+            passing[self.documents.matching(condition, values, bounds)] = True
             allowed &= passing[self.numbers.all()]
         return np.packbits(allowed, bitorder="little")
 

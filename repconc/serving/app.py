@@ -12,8 +12,8 @@ from repconc.serving import schemas
 from repconc.serving.gate import Gate
 from repconc.serving.metrics import Metrics
 from repconc.serving.pages import page_routes
-from repconc.serving.refusals import Refusal, internal, invalid
-from repconc.serving.routes import document_routes, index_routes, search_routes
+from repconc.serving.refusals import Refusal, internal, invalid, misunderstood
+from repconc.serving.routes import direct_routes, document_routes, index_routes, search_routes
 from repconc.serving.served import Served
 from repconc.serving.settings import Access, Limits
 
@@ -27,12 +27,13 @@ REFUSALS: dict[int, str] = {
     404: "There is no such index, document or route.",
     408: "The request did not arrive in time.",
     409: "Another process is writing; try again.",
-    413: "The request is too large.",
+    413: "The request, or its answer, is too large.",
     421: "The server does not answer under this name.",
     422: "The request cannot be understood; the sentence says why.",
     429: "The server is busy; try again after the seconds of Retry-After.",
-    503: "The server is shutting down.",
+    503: "The server is shutting down, or could not write.",
     504: "It took too long.",
+    507: "The server has no room left to write.",
 }
 
 
@@ -51,7 +52,7 @@ def create_app(
         lifespan=_lifespan(indexes),
         responses={status: {"model": schemas.ErrorResponse, "description": text} for status, text in REFUSALS.items()},
     )
-    gate = Gate(app, access or Access(), limits or Limits(), metrics)
+    gate = Gate(app, access or Access(), limits or Limits(), metrics, direct_routes(indexes))
     for router in (search_routes(indexes), document_routes(indexes), index_routes(indexes), page_routes()):
         app.include_router(router)
     _add_status(app, gate, metrics)
@@ -98,10 +99,8 @@ def _add_refusals(app: FastAPI) -> None:
         return _response(refusal)
 
     @app.exception_handler(RequestValidationError)
-    async def misunderstood(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "body")[:200]
-        return _response(invalid(f"{place}: {first['msg']}." if place else f"{first['msg']}."))
+    async def not_understood(_: Request, error: RequestValidationError) -> Response:
+        return _response(misunderstood(error.errors()[0]))
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:

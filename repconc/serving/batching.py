@@ -9,10 +9,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from repconc.serving.refusals import shutting_down, too_many
+
+PAUSE = 0.2
+"""Seconds without anything new after which there is time to tidy up."""
 
 
 class Weighed(Protocol):
@@ -36,6 +40,14 @@ class Ticket(Generic[Item, Answer]):
     waited: float = 0.0
     """Seconds until its batch began."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for the answer any more: the gate gives up when the time of the request has passed.
+
+        May be asked from any thread, so that work on it can be left out or given up.
+        """
+        return self.future.done()
+
 
 Work = Callable[[Sequence[Ticket[Item, Answer]]], Sequence[Answer | Exception]]
 """Does a batch, in a thread; an answer or an error for each ticket."""
@@ -44,9 +56,22 @@ Work = Callable[[Sequence[Ticket[Item, Answer]]], Sequence[Answer | Exception]]
 class Batcher(Generic[Item, Answer]):
     """One batch at a time; first come, first served."""
 
-    def __init__(self, work: Work[Item, Answer], thread: Executor, *, size: int, room: int, wait: float = 0.0) -> None:
-        """size: the weight of a batch, unless a single item has more. room: the weight that may wait."""
-        self._work, self._thread = work, thread
+    def __init__(
+        self,
+        work: Work[Item, Answer],
+        thread: Executor,
+        *,
+        size: int,
+        room: int,
+        wait: float = 0.0,
+        tidy: Callable[[bool], None] | None = None,
+    ) -> None:
+        """size: the weight of a batch, unless a single item has more. room: the weight that may wait.
+
+        tidy: done in the thread when answers are out, once nothing came for a moment; and between batches, told that it
+        is busy.
+        """
+        self._work, self._thread, self._tidy = work, thread, tidy
         self._size, self._room, self._wait = size, room, wait
         self._tickets: deque[Ticket[Item, Answer]] = deque()
         self._arrival, self._closed = asyncio.Event(), False
@@ -80,6 +105,13 @@ class Batcher(Generic[Item, Answer]):
                 if self._closed:
                     return
                 self._arrival.clear()
+            if batch and self._tidy is not None:
+                await self._clean_up(self._tidy)
+
+    async def _clean_up(self, tidy: Callable[[bool], None]) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._arrival.wait(), PAUSE)
+        await asyncio.get_running_loop().run_in_executor(self._thread, tidy, self._arrival.is_set())
 
     def close(self) -> None:
         """Take nothing new; `run` ends when what is there is done."""
@@ -93,7 +125,7 @@ class Batcher(Generic[Item, Answer]):
         while self._tickets and (not batch or weight + self._tickets[0].item.weight <= self._size):
             ticket = self._tickets.popleft()
             self.waiting -= ticket.item.weight
-            if ticket.future.done():
+            if ticket.is_over:
                 continue
             ticket.waited = now - ticket.arrived
             weight += ticket.item.weight
@@ -107,7 +139,7 @@ class Batcher(Generic[Item, Answer]):
         except Exception as error:  # of the whole batch; each of its requests has to hear of it
             answers = [error] * len(batch)
         for ticket, answer in zip(batch, answers, strict=True):
-            if ticket.future.done():
+            if ticket.is_over:
                 continue
             if isinstance(answer, Exception):
                 ticket.future.set_exception(answer)

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import selectors
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -17,6 +19,9 @@ from repconc.serving import schemas
 from repconc.serving.openai import EmbeddingsResponse
 
 Answer = TypeVar("Answer", bound=BaseModel)
+AGAIN = (409, 429)
+"""Another process writes, or the server is busy: nothing was done, and in a second it may go."""
+LONGEST_WAIT = 60.0
 
 
 class ServiceError(RepconcError):
@@ -39,12 +44,11 @@ class Client:
         timeout: float = 30.0,
         patience: int = 3,
     ) -> None:
-        """index: the server's first where none is named. patience: how often a busy server is asked again."""
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise RepconcError(f"{address!r} is no address of a server; write it like http://127.0.0.1:8080.")
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        """address: may have a path, where a proxy serves it under one. index: the server's first where none is named.
+        patience: how often a busy server is asked again."""
+        scheme, host, port, self._prefix = _parts_of(address)
+        kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(host, port, timeout=timeout)
         self._index, self._patience = index, patience
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
@@ -121,9 +125,9 @@ class Client:
         body = None if content is None else json.dumps(content).encode()
         for attempt in range(self._patience + 1):
             status, headers, answer = self._exchange(method, path, body)
-            if status != 429 or attempt == self._patience:
+            if status not in AGAIN or attempt == self._patience:
                 break
-            time.sleep(float(headers.get("Retry-After", "1")))
+            time.sleep(_seconds_of(headers.get("Retry-After", "")))
         try:
             if status == 200:
                 return kind.model_validate_json(answer)
@@ -133,11 +137,16 @@ class Client:
         raise ServiceError(status, error.code, error.message)
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """One request; a connection that the server closed while it was idle is opened again, once, for reading."""
+        """One request, on a new connection where the server closed the old one while it was idle.
+
+        Where it is closed just now, only what reads is sent again: a write may have been done.
+        """
+        if self._connection.sock is not None and _has_ended(self._connection.sock):
+            self._connection.close()
         for attempt in range(2):
             fresh = self._connection.sock is None
             try:
-                self._connection.request(method, path, body, self._headers)
+                self._connection.request(method, self._prefix + path, body, self._headers)
                 response = self._connection.getresponse()
                 return response.status, response.headers, response.read()
             except (OSError, http.client.HTTPException) as error:
@@ -146,6 +155,33 @@ class Client:
                 if fresh or attempt or writes:
                     raise RepconcError(f"The server does not answer ({first_line(error)}).") from error
         raise AssertionError
+
+
+def _parts_of(address: str) -> tuple[str, str, int | None, str]:
+    """Scheme, host, port and path."""
+    try:
+        parts = urlsplit(address)
+        known = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        if known and parts.hostname and not parts.query and not parts.fragment:
+            return parts.scheme, parts.hostname, parts.port, quote(parts.path.rstrip("/"), safe="/%")
+    except ValueError:  # of a port that is none
+        pass
+    raise RepconcError(f"{address!r} is no address of a server; write it like http://127.0.0.1:8080.")
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """Whether the other side closed a connection on which nothing is due."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def _seconds_of(header: str) -> float:
+    """What a server says by Retry-After; a second where it says nothing, or gives a date."""
+    try:
+        return min(max(float(header), 0.0), LONGEST_WAIT)
+    except ValueError:
+        return 1.0
 
 
 def _hit(found: schemas.FoundDocument, documents: bool) -> Hit:

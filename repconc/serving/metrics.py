@@ -40,7 +40,7 @@ class Metrics:
         self._child("seconds", (route,)).observe(seconds)
 
     def batch(self, queries: int, steps: Mapping[str, float]) -> None:
-        """Once a batch: its requests share its steps."""
+        """Once a batch: its requests share its steps. The queue is that of the one that waited longest."""
         self._batches.observe(queries)
         for step, seconds in steps.items():
             self._child("steps", (step,)).observe(seconds)
@@ -58,7 +58,7 @@ class Metrics:
     def _watch(self, name: str, served: Served) -> None:
         """Gauges that are read when they are asked for."""
         gauges = {
-            "repconc_queue_queries": ("Queries that wait.", lambda: served.narrow.waiting + served.wide.waiting),
+            "repconc_queue_queries": ("Queries that wait.", lambda: served.waiting),
             "repconc_queue_documents": ("Documents that wait to be written.", lambda: served.writer.waiting),
             "repconc_index_documents": ("Documents of an index.", lambda: served.snapshot.described.documents),
             "repconc_index_bytes": ("Bytes to search it.", lambda: served.snapshot.described.search_bytes),

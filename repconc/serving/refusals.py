@@ -1,6 +1,8 @@
 """What a client is told when a request is not answered: a status, a code for machines and a sentence for people."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 RETRY_SECONDS = 1
 
@@ -13,7 +15,7 @@ class Refusal(Exception):  # noqa: N818 (it is no error of ours)
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
         self.headers = {"connection": "close"} if close else {}
-        if status in (409, 429, 503):
+        if status in (409, 429, 503, 507):
             self.headers["retry-after"] = str(RETRY_SECONDS)
 
     @property
@@ -24,6 +26,11 @@ class Refusal(Exception):  # noqa: N818 (it is no error of ours)
 
 def too_many() -> Refusal:
     return Refusal(429, "too_many_requests", "The server is busy; try again in a second.")
+
+
+def answer_too_large(most: int) -> Refusal:
+    sentence = f"The answer is larger than {most:,} bytes; lower k, ask fewer queries at a time, or leave out the text."
+    return Refusal(413, "answer_too_large", sentence)
 
 
 def shutting_down() -> Refusal:
@@ -42,6 +49,12 @@ def too_slow(seconds: float) -> Refusal:
 
 def invalid(message: str, code: str = "invalid_request") -> Refusal:
     return Refusal(422, code, message)
+
+
+def misunderstood(problem: Mapping[str, Any]) -> Refusal:
+    """The first thing that is wrong with a request, as pydantic tells it."""
+    place = ".".join(str(part) for part in problem["loc"] if part != "body")[:200]
+    return invalid(f"{place}: {problem['msg']}." if place else f"{problem['msg']}.")
 
 
 def internal() -> Refusal:

@@ -2,19 +2,23 @@
 
 import asyncio
 import base64
+import re
 import time
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import ValidationError
 from pydantic_core import to_json
 
 from repconc.records import Document, Hit
 from repconc.serving import schemas
 from repconc.serving.answering import Answer, Asked, Wanted
+from repconc.serving.gate import Direct, Route
 from repconc.serving.openai import EmbeddingsRequest, EmbeddingsResponse
-from repconc.serving.refusals import Refusal, invalid
+from repconc.serving.refusals import Refusal, answer_too_large, invalid, misunderstood
 from repconc.serving.served import Served
 from repconc.serving.writes import Removal, read_upsert
 
@@ -22,12 +26,21 @@ IndexName = Annotated[
     str | None, Query(max_length=schemas.LONGEST_ID, description="Which index; the first where none is named.")
 ]
 DocumentId = Annotated[str, Path(min_length=1, max_length=schemas.LONGEST_ID)]
+SEARCH = "/v1/search"
+JSON_TYPE = re.compile(rb"\s*application/(json|[\w.+-]*\+json)\s*(;|$)", re.IGNORECASE)
 NEEDS_TOKEN: dict[str, Any] = {"security": [{"token": []}]}
 
 
-def json_response(content: Any) -> Response:
-    """Without checking our own answers against their schema, which the tests do."""
-    return Response(to_json(content), media_type="application/json")
+def json_response(content: Any, most: int | None = None) -> Response:
+    """Without checking our own answers against their schema, which the tests do. most: bytes, where it may be large."""
+    return Response(as_json(content, most), media_type="application/json")
+
+
+def as_json(content: Any, most: int | None = None) -> bytes:
+    body = to_json(content)
+    if most is not None and len(body) > most:
+        raise answer_too_large(most)
+    return body
 
 
 def chosen(indexes: Mapping[str, Served], name: str | None) -> Served:
@@ -38,21 +51,41 @@ def chosen(indexes: Mapping[str, Served], name: str | None) -> Served:
     return indexes[name]
 
 
+async def answer_to(served: Served, asked: Asked) -> bytes:
+    """As JSON, unless it is too large."""
+    began = time.perf_counter()
+    answered = await served.ask(asked)
+    return as_json(_content(served.source.name, answered, time.perf_counter() - began), served.limits.answer)
+
+
+def direct_routes(indexes: Mapping[str, Served]) -> dict[Route, Direct]:
+    """The same as the route of this name below, which describes it, but past the framework: at the gate."""
+
+    async def search(query: bytes, headers: Mapping[bytes, bytes], body: bytes) -> bytes:
+        index = dict(parse_qsl(query.decode("latin-1"))).get("index") if query else None
+        if not JSON_TYPE.match(headers.get(b"content-type", b"")):
+            raise invalid("The request is no JSON, or does not say so: send Content-Type: application/json.")
+        try:
+            request = schemas.SearchRequest.model_validate_json(body)
+        except ValidationError as error:
+            raise misunderstood(error.errors(include_url=False, include_input=False)[0]) from None
+        return await answer_to(chosen(indexes, index), _asked(request))
+
+    return {("POST", SEARCH): Direct(SEARCH, search)}
+
+
 def search_routes(indexes: Mapping[str, Served]) -> APIRouter:
     router = APIRouter(tags=["search"])
 
     async def answer(index: str | None, asked: Asked) -> Response:
-        began = time.perf_counter()
-        served = chosen(indexes, index)
-        answered = await served.ask(asked)
-        return json_response(_as_json(served.source.name, answered, time.perf_counter() - began))
+        return Response(await answer_to(chosen(indexes, index), asked), media_type="application/json")
 
-    @router.post("/v1/search", response_model=schemas.SearchResponse, summary="Search by text or vector")
+    @router.post(SEARCH, response_model=schemas.SearchResponse, summary="Search by text or vector")
     async def search(request: schemas.SearchRequest, index: IndexName = None) -> Response:
         """One query or several, as texts or as vectors. Queries that arrive together are worked on together."""
         return await answer(index, _asked(request))
 
-    @router.get("/v1/search", response_model=schemas.SearchResponse, summary="Search by text")
+    @router.get(SEARCH, response_model=schemas.SearchResponse, summary="Search by text")
     async def search_by_address(
         q: Annotated[schemas.Question, Query(description="The question.", examples=["who wrote Carmen?"])],
         k: schemas.K = 10,
@@ -135,7 +168,8 @@ def index_routes(indexes: Mapping[str, Served]) -> APIRouter:
             for place, vector in enumerate(vectors)
         ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return json_response({"object": "list", "data": data, "model": served.source.name, "usage": usage})
+        content = {"object": "list", "data": data, "model": served.source.name, "usage": usage}
+        return json_response(content, served.limits.answer)
 
     return router
 
@@ -148,7 +182,7 @@ def _asked(request: schemas.SearchRequest) -> Asked:
     return Asked(None, np.array(vectors, np.float32), wanted)
 
 
-def _as_json(name: str, answered: Answer, seconds: float) -> dict[str, Any]:
+def _content(name: str, answered: Answer, seconds: float) -> dict[str, Any]:
     return {
         "index": name,
         "version": answered.version,

@@ -1,9 +1,11 @@
 """Run the application: listen, say where, and end cleanly."""
 
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 
@@ -13,7 +15,7 @@ from repconc.errors import RepconcError
 from repconc.serving.app import create_app
 from repconc.serving.gate import Gate
 from repconc.serving.protocol import bounded
-from repconc.serving.served import Served
+from repconc.serving.served import LANES, Served
 from repconc.serving.settings import Access, Limits, Source
 
 BACKLOG = 1024
@@ -84,7 +86,10 @@ def run(gate: Gate, listener: socket.socket, limits: Limits) -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """To be told to end is no failure."""
+    """To be told to end is no failure. Work that was left behind would keep Python alive until it is done."""
+    if any(thread.name.startswith(LANES) for thread in threading.enumerate()):
+        logging.shutdown()
+        os._exit(0)
     sys.exit(0)
 
 

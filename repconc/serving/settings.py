@@ -1,6 +1,8 @@
 """What an operator may set: bounds on work, and who may do what."""
 
 import ipaddress
+import math
+import re
 from pathlib import Path
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -28,6 +30,8 @@ class Limits(Settings):
     """For a whole request."""
     body: PositiveInt = 4 << 20
     """Bytes of a request."""
+    answer: PositiveInt = 16 << 20
+    """Bytes of an answer."""
     segments: PositiveInt = 8
     """Of an index, until the small ones are merged."""
 
@@ -55,6 +59,13 @@ class Access(Settings):
     """Whether only writing needs the token."""
 
 
+def read_seconds(value: float) -> float:
+    """The time of a request; it has to end some day."""
+    if not math.isfinite(value):
+        raise RepconcError(f"--timeout is {value}; give a number of seconds.")
+    return value
+
+
 def access_of(host: str, token: str | None, names: list[str], protected: bool = False) -> Access:
     """What an address calls for: on loopback only writing needs the token, elsewhere everything does."""
     if token is not None and len(token) < SHORTEST_TOKEN:
@@ -70,8 +81,21 @@ def access_of(host: str, token: str | None, names: list[str], protected: bool = 
     if not local and not names and is_wildcard(host):
         raise RepconcError(f"Say by --allow-host under which names the server is reached at {host}.")
     own = Access().hosts if local else frozenset() if is_wildcard(host) else frozenset({host.lower()})
-    hosts = own | {name.lower() for name in names}
+    hosts = own | set(map(_host_name, names))
     return Access(token=token, hosts=hosts, open_to_read=local and not protected)
+
+
+def _host_name(text: str) -> str:
+    """As it stands in a Host header, without a port: the server answers under its names at whatever port it has."""
+    name = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+            raise RepconcError(
+                f"{text!r} is no name of a host; give it without scheme and port: search.example."
+            ) from None
+    return name.lower()
 
 
 def is_loopback(host: str) -> bool:
@@ -89,7 +113,12 @@ def read_token(file: Path | None, environment: str | None) -> str | None:
     """From a file or from the environment; never from an argument, which every user of the machine can see."""
     if file is None:
         return environment or None
-    token = file.read_text(encoding="utf-8").strip()
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise RepconcError(
+            f"{file} is no text in UTF-8; write a token into it, such as secrets.token_urlsafe gives."
+        ) from error
     if not token:
         raise RepconcError(f"{file} holds no token; write one into it.")
     return token

@@ -9,6 +9,7 @@ from repconc.errors import RepconcError
 from repconc.indexes.flat import FlatIndex
 from repconc.indexes.ivf import Index
 from repconc.search import encoder_of
+from repconc.serving.exact import Exact
 from repconc.serving.schemas import IndexResponse
 from repconc.serving.settings import Source
 from repconc.vectors import Vectors
@@ -25,7 +26,7 @@ class Snapshot:
 
     index: Index
     encoder: "Encoder | None"
-    exact: FlatIndex | None
+    exact: Exact | None
     """Uncompressed vectors, to compare with; they are as old as their files."""
     described: IndexResponse
 
@@ -43,7 +44,7 @@ def open_snapshot(source: Source, before: Snapshot | None = None) -> Snapshot:
     return Snapshot(index, encoder, exact, describe(source.name, index, encoder is not None, exact is not None))
 
 
-def _open_exact(folder: Path, index: Index, first: bool) -> FlatIndex | None:
+def _open_exact(folder: Path, index: Index, first: bool) -> Exact | None:
     """first: at the start others' vectors are an error; later another index took the place, and goes without them."""
     vectors = Vectors(folder)
     reference = index.manifest.model
@@ -54,7 +55,7 @@ def _open_exact(folder: Path, index: Index, first: bool) -> FlatIndex | None:
         log.warning("%s Until then there is no uncompressed ranking.", sentence)
         return None
     vectors.verify()
-    return FlatIndex(vectors.ids, list(vectors.blocks()))
+    return Exact(FlatIndex(vectors.ids, list(vectors.blocks())))
 
 
 def describe(name: str, index: Index, reads_text: bool, exact: bool) -> IndexResponse:

@@ -4,6 +4,9 @@ Writes that arrive together are brought into their final state, document by docu
 answers say what each of them would have done alone.
 """
 
+import errno
+import logging
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repconc.errors import RepconcError
+from repconc.errors import RepconcError, first_line
 from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import read_manifest
 from repconc.indexes.queries import read_queries
@@ -19,6 +22,8 @@ from repconc.indexes.writing import Batches, Changes, add
 from repconc.records import Document
 from repconc.serving.refusals import Refusal, invalid
 from repconc.serving.snapshot import Snapshot
+
+log = logging.getLogger("repconc.serving")
 
 
 class Upsert(NamedTuple):
@@ -114,6 +119,24 @@ def _checked(index: Index, served: Path, coded: list[tuple[list[Document], np.nd
 
 def _replaced() -> Refusal:
     return Refusal(409, "index_replaced", "Another index took the place of this one meanwhile; send it again.")
+
+
+def write_failed(index: str, error: Exception) -> Refusal:
+    """A fault of the server's: whoever runs it reads why in the log, and who wrote may try again."""
+    log.error("writing to index %r failed: %r", index, first_line(error))
+    if _is_full(error):
+        return Refusal(507, "storage_full", "The server has no room left to write; try again when it has.")
+    return Refusal(503, "write_failed", "The server could not write this; its log says why. Try again later.")
+
+
+def _is_full(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            return True
+        error = error.__cause__
+    return False
 
 
 def read_upsert(snapshot: Snapshot, documents: Sequence[Document], vectors: Sequence[list[float] | None]) -> Upsert:

@@ -9,7 +9,7 @@ import pytest
 from repconc.records import Document
 from tests.serving.browser import browser
 from tests.serving.conftest import text_documents, text_index
-from tests.serving.running import running
+from tests.serving.running import running, wait_for
 from tests.training.conftest import tiny_static  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.slow
@@ -98,6 +98,78 @@ def test_empty_and_error_states(text_server, page, pictures):
     page.open(f"{text_server.address}/?index=numbers")
     page.wait("document.querySelector('#q').disabled")
     assert "asked by vectors" in page.text("#status")
+
+
+ODD = [
+    "not",
+    "In",
+    'quo"ted',
+    "back\\slash",
+    "it's",
+    "with space",
+    "año",
+    "9lives",
+    "a=b",
+    "(",
+    "",
+    "plain-1.x",
+    "\u0130",
+]
+
+
+def test_fields_with_odd_names_can_be_filtered_by(tmp_path, tiny_static, page):  # noqa: F811
+    """A click on each value must find the document again: the filter is read by the server as it was meant."""
+    metadata = {name: f'a "value" of \\ {name}' for name in ODD} | {"number": -1.5e-7, "yes": True}
+    folder = text_index(tmp_path / "index", tiny_static, [*text_documents(), Document("odd", "river", "Odd", metadata)])
+    rows = "[...document.querySelectorAll('#answers li')].map((one) => one.dataset.id)"
+    page.problems()  # those of other tests
+    with running(folder, folder=tmp_path) as server:
+        for place in range(len(metadata)):
+            page.open(f"{server.address}/?q=river&k=100")
+            page.wait(f"{rows}.includes('odd')")
+            page.run(f"document.querySelectorAll('[data-id=odd] .field')[{place}].click()")
+            page.wait(f"{rows}.join() === 'odd' && document.querySelector('#filter').value !== ''")
+        page.open(f"{server.address}/?q=river&filter=lang+%3D+%22de%22+or+number+%3C+0")
+        page.wait(f"{rows}.includes('odd')")
+        page.run("document.querySelector('[data-id=odd] .field').click()")
+        page.wait(f"{rows}.join() === 'odd'")
+        assert page.problems() == []
+
+
+def test_the_back_button_leads_to_what_was_shown_before(text_server, page):
+    page.open(text_server.address)
+    page.wait("document.querySelector('#facts').textContent.includes('smaller')")
+    page.type("#q", "river\ue007")
+    page.wait(f"{ROWS} === 10")
+    river = page.texts("#answers .title")
+    page.clear("#q")
+    page.type("#q", "king\ue007")
+    page.wait(f"{ROWS} === 10 && document.title.startsWith('king')")
+    wait_for(lambda: page.texts("#answers .title") not in ([], river))
+    page.back()
+    page.wait(f"document.querySelector('#q').value === 'river' && {ROWS} === 10")
+    wait_for(lambda: page.texts("#answers .title") == river)
+    page.back()
+    page.wait(f"document.querySelector('#q').value === '' && {ROWS} === 0")
+    assert page.run("document.title") == "RepCONC search" and page.run("document.querySelector('#timing').hidden")
+    assert page.problems() == []
+
+
+SNIPPETS = """import("/site/results.js").then(({ snippetOf }) => {
+  const words = new Set(["river", "gold", "king"]), far = "plain word ".repeat(40), began = performance.now();
+  snippetOf("river gold ".repeat(9000), words);
+  const text = far + "river river river river " + far + "a river and gold for the king " + far;
+  window.seen = { snippet: snippetOf(text, words), milliseconds: performance.now() - began };
+})"""
+
+
+def test_snippets_show_the_densest_part_of_any_text_in_no_time(text_server, page):
+    page.open(text_server.address)
+    page.run(f"({SNIPPETS}, 1)")
+    page.wait("window.seen !== undefined")
+    seen = page.run("window.seen")
+    assert "a river and gold for the king" in seen["snippet"] and len(seen["snippet"]) < 320
+    assert seen["milliseconds"] < 300
 
 
 def test_text_of_documents_is_never_markup(tmp_path, tiny_static, page):  # noqa: F811

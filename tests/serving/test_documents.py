@@ -1,17 +1,26 @@
 """Writing over HTTP: durable once acknowledged, seen by the next search, and each write answered for itself."""
 
+import asyncio
 import concurrent.futures
+import errno
+import resource
+import threading
+from urllib.parse import quote
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repconc.errors import RepconcError
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import Changes
 from repconc.records import Document
+from repconc.serving import served
 from repconc.serving.writes import Removal, Upsert, plan_of
 from tests.serving.conftest import text_documents, text_index, vector_index, vector_of
-from tests.serving.running import TOKEN, running
+from tests.serving.running import TOKEN, running, wait_for
+from tests.serving.test_served import drive
 from tests.training.conftest import tiny_static  # noqa: F401 (a fixture)
 
 
@@ -81,6 +90,17 @@ def test_what_is_refused(vector_server, rows, code):
     assert str(vector_server.log.parent) not in reply.body.decode()
 
 
+@pytest.mark.parametrize("id", ["a\nb", "a\x00b", "\x1b[31m", "tab\there", "\x7f", "\r"])
+def test_ids_hold_no_control_characters(vector_server, id):
+    """They would get into run files, terminals and logs, where a line break makes another line."""
+    reply = write(vector_server, row(id, 1))
+    assert reply.status == 422 and "documents.0.id" in reply.json["error"]["message"]
+    for method in ("GET", "DELETE"):
+        asked = vector_server.ask(f"/v1/documents/{quote(id, safe='')}", method=method, token=TOKEN)
+        assert asked.status == 404
+    assert not any(character in vector_server.log.read_text() for character in "\x00\x1b\x7f\t\r")
+
+
 def test_one_bad_write_among_many_fails_alone(vector_server):
     """They are committed together; the culprit must not take the others with it."""
     many = {f"field{n}": n for n in range(501)}
@@ -107,13 +127,85 @@ def test_another_writer_is_a_conflict_and_its_work_is_seen(vector_server):
 def test_segments_do_not_pile_up(tmp_path):
     folder = vector_index(tmp_path / "index", range(100))
     with running(folder, folder=tmp_path) as server:
-        for number in range(40):
+        for number in range(70):
             assert write(server, row(f"new{number}", number)).status == 200
-            assert server.ask("/v1/index").json["segments"] <= 8
-        assert server.ask("/v1/index").json["documents"] == 140
+            assert server.ask("/v1/index").json["segments"] <= 33, "not even while writes come without a pause"
+        wait_for(lambda: server.ask("/v1/index").json["segments"] <= 8, 5)
+        assert server.ask("/v1/index").json["documents"] == 170
     index = Index(folder)
     index.verify()
-    assert {f"new{n}" for n in range(40)} <= {hit.id for hit in index.search(vector_of(1), 140, probes=12)[0]}
+    assert {f"new{n}" for n in range(70)} <= {hit.id for hit in index.search(vector_of(1), 170, probes=12)[0]}
+
+
+def test_a_write_is_acknowledged_before_segments_are_merged(tmp_path, monkeypatch):
+    folder = vector_index(tmp_path / "index", range(100))
+    merging, go, plain = threading.Event(), threading.Event(), served.merge_small
+
+    def slow(*arguments):
+        merging.set()
+        go.wait(20)
+        return plain(*arguments)
+
+    monkeypatch.setattr(served, "merge_small", slow)
+
+    async def scenario(index):
+        for number in range(12):
+            await asyncio.wait_for(index.change(Removal(f"d{number}")), 5)
+            vector = np.array([vector_of(number)], np.float32)
+            await asyncio.wait_for(index.change(Upsert([Document(f"new{number}", "")], vector)), 5)
+        before = len(index.snapshot.index.segments)
+        await asyncio.to_thread(merging.wait, 5)
+        go.set()
+        while len(index.snapshot.index.segments) > 8:
+            await asyncio.sleep(0.05)
+        return before
+
+    assert drive(folder, scenario) > 8 and merging.is_set()
+    index = Index(folder)
+    index.verify()
+    assert len(index) == 100 and "new11" in index and "d11" not in index
+
+
+def test_faults_of_the_server_are_not_blamed_on_the_document(tmp_path):
+    """No file may grow beyond 64 KB for a while, as if there were no room."""
+    folder = vector_index(tmp_path / "index")
+    with running(folder, folder=tmp_path) as server:
+        limit, process = resource.RLIMIT_FSIZE, server.process.pid
+        soft, hard = resource.prlimit(process, limit)
+        resource.prlimit(process, limit, (1 << 16, hard))
+        reply = write(server, row("large", 1) | {"text": "line\nforged " * 8000})
+        assert (reply.status, reply.code) == (503, "write_failed") and reply.headers["retry-after"]
+        assert str(folder) not in reply.body.decode()
+        (line,) = [line for line in server.log.read_text().splitlines() if "writing to index 'index' failed" in line]
+        assert "forged" not in line
+        assert write(server, row("small", 1)).status == 200
+        resource.prlimit(process, limit, (soft, hard))
+        assert write(server, row("large", 1) | {"text": "word " * 20_000}).status == 200
+    Index(folder).verify()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 507, "storage_full"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), 507, "storage_full"),
+        (OSError(errno.EIO, "Input/output error"), 503, "write_failed"),
+        (RepconcError("a file\nis damaged"), 503, "write_failed"),
+    ],
+)
+def test_what_is_told_of_a_fault(tmp_path, monkeypatch, caplog, error, status, code):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(served, "commit", fails)
+
+    async def scenario(index):
+        return await asyncio.gather(*(index.change(Removal(f"d{n}")) for n in range(3)), return_exceptions=True)
+
+    refusals = drive(vector_index(tmp_path / "index"), scenario)
+    assert [(refusal.status, refusal.code) for refusal in refusals] == [(status, code)] * 3
+    assert all(record.getMessage().startswith("writing to index 'index' failed: ") for record in caplog.records)
+    assert caplog.records and not [record for record in caplog.records if "\n" in record.getMessage()]
 
 
 changes = st.lists(

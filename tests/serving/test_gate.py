@@ -1,17 +1,19 @@
 """Who may do what, under which name, and how much; and what every answer carries."""
 
 import base64
-import http.client
 import json
+import re
 import socket
+import subprocess
+import sys
 import time
-from contextlib import closing, suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from repconc.errors import RepconcError
+from repconc.serving.logs import tell_failure
 from repconc.serving.settings import Access, access_of, read_token
 from tests.serving.conftest import vector_index, vector_of
 from tests.serving.running import TOKEN, running
@@ -70,7 +72,7 @@ def test_protected_every_route_but_health_needs_it(tmp_path):
 )
 def test_other_names_are_not_answered(vector_server, host):
     reply = vector_server.ask("/v1/index", Host=host)
-    assert reply.status in (400, 421)
+    assert reply.status == 421 and reply.code == "unknown_host"
     assert vector_server.ask("/health", Host=host or "x").status == 200
 
 
@@ -85,11 +87,15 @@ def test_a_request_that_is_too_large_is_cut_off(tmp_path):
         reply = server.ask("/v1/search", b"x" * 5000)
         assert reply.status == 413 and reply.code == "too_large"
         host, port = server.address.removeprefix("http://").split(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=20)
-        chunks = (b"y" * 1000 for _ in range(10))  # nobody says how long it will be
-        with closing(connection), suppress(ConnectionError):  # which may end while we still send
-            connection.request("POST", "/v1/search", chunks, {"Content-Type": "application/json"}, encode_chunked=True)
-            assert connection.getresponse().status == 413
+        head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        with socket.create_connection((host, int(port)), 20) as connection:  # nobody says how long it will be
+            connection.sendall(head + b"3e8\r\n" + b"y" * 1000 + b"\r\n")
+            time.sleep(0.1)
+            connection.sendall(b"7d0\r\n" + b"y" * 2000 + b"\r\n")
+            received = b""
+            while more := connection.recv(4096):
+                received += more
+        assert received.startswith(b"HTTP/1.1 413") and b'"too_large"' in received
         assert server.ask("/v1/search", {"vector": vector_of(1)}).status == 200
 
 
@@ -109,13 +115,13 @@ def test_heads_are_bounded_too(tmp_path):
         host, port = server.address.removeprefix("http://").split(":")
         begun = b"GET /health HTTP/1.1\r\nHost: x\r\n"
         whole = begun + b"\r\n"
-        for content in (b"", begun, whole + begun, begun + b"X: y\r\n" * 20_000):  # silent, slow, slow later, endless
-            with socket.create_connection((host, int(port)), 20) as one, suppress(ConnectionError):
+        for content in (b"", begun, whole + begun):  # silent, slow, slow later; endless ones are in test_protocol
+            with socket.create_connection((host, int(port)), 20) as one:
                 one.sendall(content)
-                received = b""
+                received, start = b"", time.monotonic()
                 while more := one.recv(1000):
                     received += more
-                assert received.count(b"200 OK") == content.count(whole)
+                assert received.count(b"200 OK") == content.count(whole) and time.monotonic() - start < 5
         assert server.ask("/health").status == 200
 
 
@@ -168,6 +174,17 @@ def test_the_log_holds_nothing_of_a_request(vector_server):
     assert "forged" not in vector_server.log.read_text().lower()
 
 
+def test_a_failure_is_one_line_without_the_words_of_others(caplog):
+    for error in (ValueError("quoted\nquestion"), RepconcError("a file\nis damaged"), OSError(5, "bad\x1bdisk")):
+        try:
+            raise error
+        except Exception as caught:
+            tell_failure("a request failed", caught)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 3 and not any("\n" in line or "\x1b" in line or "question" in line for line in lines)
+    assert "ValueError" in lines[0] and "'a file'" in lines[1] and "test_gate.py" in lines[2]
+
+
 def test_what_an_address_calls_for():
     assert access_of("127.0.0.1", None, []).open_to_read and access_of("::1", None, []).open_to_read
     assert access_of("localhost", TOKEN, ["proxy.example"]).hosts == Access().hosts | {"proxy.example"}
@@ -200,6 +217,32 @@ def test_tokens_come_from_files_or_the_environment(tmp_path):
     assert read_token(None, "other") == "other" and read_token(None, "") is None
     with pytest.raises(RepconcError, match="holds no token"):
         read_token(tmp_path / "empty", None)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe" * 20)
+    with pytest.raises(RepconcError, match="is no text in UTF-8"):
+        read_token(tmp_path / "binary", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--timeout", "inf"], "--timeout is inf; give a number of seconds"),
+        (["--timeout", "nan"], "greater than or equal to 0.1"),
+        (["--allow-host", "search.example:8080"], "without scheme and port"),
+        (["--allow-host", "https://search.example"], "without scheme and port"),
+        (["--token-file", "binary"], "is no text in UTF-8"),
+    ],
+)
+def test_wrong_settings_are_refused_with_a_sentence(tmp_path, arguments, sentence):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe" * 20)
+    command = [sys.executable, "-m", "repconc.cli.main", "serve", "no-index", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    printed = " ".join(ended.stderr.replace("│", " ").split())
+    assert ended.returncode in (1, 2) and re.search(sentence, printed) and "Traceback" not in printed
+
+
+def test_names_of_hosts():
+    names = ["Search.Example", "[::2]", "::0002", "10.1.2.3"]
+    assert access_of("10.0.0.5", TOKEN, names).hosts == {"10.0.0.5", "search.example", "::2", "10.1.2.3"}
 
 
 def test_a_request_that_is_cut_off_does_nothing(vector_server):
@@ -225,6 +268,8 @@ def test_what_goes_wrong_inside_is_told_in_the_one_shape(tmp_path):
     with running(folder, folder=tmp_path) as server:
         reply = server.ask("/v1/search", {"vector": vector_of(0)})
         assert (reply.status, reply.code) == (500, "internal_error")
+        (line,) = [line for line in server.log.read_text().splitlines() if "a request failed" in line]
+        assert "is damaged near byte 0" in line and "checked.py" in line, "who runs it sees what and where"
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert server.ask("/health").status == 200
 

@@ -9,13 +9,17 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from repconc.indexes.ivf import Index
 from repconc.indexes.writing import add, compact
+from repconc.search import Searcher
 from tests.indexes.conftest import batches
-from tests.serving.conftest import vector_index, vector_of
-from tests.serving.running import TOKEN, Running, running, start
+from tests.serving.conftest import text_documents, text_index, text_vectors, vector_index, vector_of
+from tests.serving.running import TOKEN, Running, running, start, wait_for
+from tests.training.conftest import tiny_static  # noqa: F401 (a fixture)
 
 
 class Asking:
@@ -46,13 +50,6 @@ class Asking:
                     self.bad.append(reply)
             except Exception as error:
                 self.bad.append(error)
-
-
-def wait_for(condition, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def documents_of(server: Running) -> int:
@@ -88,6 +85,77 @@ def test_a_link_can_be_turned_to_a_new_version(tmp_path):
         (tmp_path / "next").rename(tmp_path / "current")
         wait_for(lambda: documents_of(server) == 150)
     assert asking.bad == []
+
+
+def test_a_link_keeps_its_own_name(tmp_path):
+    """Whoever asks for an index by name must find it also after the link turned."""
+    for number, name in enumerate(("one", "two")):
+        vector_index(tmp_path / name, range(100 * (number + 1)))
+    (tmp_path / "current").symlink_to("one")
+    with running(f"{tmp_path / 'current'}/", folder=tmp_path) as server:
+        assert server.ask("/v1/indexes").json == {"indexes": ["current"]}
+        (tmp_path / "next").symlink_to("two")
+        (tmp_path / "next").rename(tmp_path / "current")
+        wait_for(lambda: documents_of(server) == 200)
+        assert server.ask("/v1/search?index=current", {"vector": vector_of(1)}).json["index"] == "current"
+        assert server.ask("/v1/index?index=one").code == "unknown_index"
+
+
+def test_an_index_that_is_swapped_takes_its_vectors_along(tmp_path, tiny_static):  # noqa: F811
+    """Both under links: of another model with its vectors, and of another model without them."""
+    documents = text_documents()
+    other = tmp_path / "encoder"
+    shutil.copytree(tiny_static, other)
+    change_weights(other)
+    for release, encoder in (("one", tiny_static), ("two", other)):
+        text_index(tmp_path / release / "index", encoder, documents)
+        text_vectors(tmp_path / release, encoder, documents)
+    current = tmp_path / "current"
+    current.symlink_to("one")
+    with running(current / "index", "--vectors", current / "vectors", folder=tmp_path) as server:
+        question = {"query": "river of gold", "k": 5, "exact": True}
+        exact = {name: Searcher.open(tmp_path / name / "vectors") for name in ("one", "two")}
+        first = server.ask("/v1/search", question)
+        turn(current, "two")
+        wait_for(lambda: server.ask("/v1/search", question).json["results"] != first.json["results"])
+        found = server.ask("/v1/search", question).json["results"][0]["hits"]
+        assert [hit["id"] for hit in found] == [hit.id for hit in exact["two"].search(["river of gold"], 5)[0]]
+        shutil.rmtree(tmp_path / "one" / "vectors")
+        shutil.copytree(tmp_path / "two" / "vectors", tmp_path / "one" / "vectors")
+        turn(current, "one")  # whose vectors are not its own any more
+        wait_for(lambda: not server.ask("/v1/index").json["exact"])
+        assert server.ask("/v1/search", question).code == "no_vectors"
+        assert server.ask("/v1/search", question | {"exact": False}).status == 200
+        assert "were not made by the model" in server.log.read_text()
+
+
+def turn(link: Path, target: str) -> None:
+    link.with_name("next").symlink_to(target)
+    link.with_name("next").rename(link)
+
+
+def change_weights(encoder: Path) -> None:
+    """Another model of the same shape."""
+    (path,) = encoder.rglob("model.safetensors")
+    weights = load_file(path)
+    save_file({name: np.ascontiguousarray(value[::-1]) for name, value in weights.items()}, path)
+
+
+def test_a_version_that_could_not_be_opened_is_tried_again(tmp_path):
+    """Copied in the wrong order: the manifest is there before its files."""
+    folder = vector_index(tmp_path / "index", range(100))
+    other = vector_index(tmp_path / "other", range(100, 250))
+    with running(folder, folder=tmp_path) as server:
+        for path in folder.iterdir():
+            path.unlink()
+        shutil.copy(other / "index.json", folder)
+        wait_for(lambda: "cannot be opened" in server.log.read_text())
+        assert documents_of(server) == 100, "the old version goes on"
+        for path in other.iterdir():
+            if path.name != "index.json":
+                shutil.copy(path, folder)
+        wait_for(lambda: documents_of(server) == 150)
+        assert server.log.read_text().count("cannot be opened") == 1
 
 
 def test_a_clean_end_finishes_what_it_has(tmp_path):

@@ -37,14 +37,14 @@ def drive(folder, scenario, **limits):
 
 
 def test_a_large_request_does_not_stop_small_ones(tmp_path, monkeypatch):
-    go, plain = threading.Event(), module.answer_batch
+    go, plain = threading.Event(), module.Batch.answer
 
-    def slow(snapshot, tickets, *rest):
+    def slow(batch, tickets):
         if tickets[0].item.weight > module.WIDE:
             go.wait()
-        return plain(snapshot, tickets, *rest)
+        return plain(batch, tickets)
 
-    monkeypatch.setattr(module, "answer_batch", slow)
+    monkeypatch.setattr(module.Batch, "answer", slow)
 
     async def scenario(served):
         large = asyncio.create_task(served.ask(asked(100)))
@@ -77,7 +77,7 @@ def test_what_is_wrong_with_one_question_does_not_touch_the_others(tmp_path):
 
 def test_too_many_queries_are_refused(tmp_path, monkeypatch):
     go = threading.Event()
-    monkeypatch.setattr(module, "answer_batch", lambda *_: go.wait() and [Refusal(500, "x", "x")])
+    monkeypatch.setattr(module.Batch, "answer", lambda *_: go.wait() and [Refusal(500, "x", "x")])
 
     async def scenario(served):
         tasks = [asyncio.create_task(served.ask(asked(4)))]

@@ -34,17 +34,29 @@ export function marked(text, words) {
   return parts.filter((part) => part !== "");
 }
 
+// Where the window begins that holds the most different words: it slides over the text once, however long that is.
+function densest(text, words) {
+  const inside = [], counts = new Map();
+  let best = 0, most = 0, first = 0;
+  for (const match of text.matchAll(WORD)) {
+    const word = match[0].toLowerCase();
+    if (!words.has(word)) continue;
+    inside.push([match.index, word]);
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+    for (; inside[first][0] <= match.index - SNIPPET; first++) {
+      const gone = inside[first][1];
+      counts.set(gone, counts.get(gone) - 1);
+      if (!counts.get(gone)) counts.delete(gone);
+    }
+    if (counts.size > most) { most = counts.size; best = inside[first][0]; }
+  }
+  return best;
+}
+
 // The part of a text with the most different words of the question.
 export function snippetOf(text, words) {
   if (text.length <= SNIPPET * 1.3) return text;
-  const found = [...text.matchAll(WORD)].filter((match) => words.has(match[0].toLowerCase()));
-  let best = 0, most = 0;
-  for (const first of found) {
-    const inside = found.filter((other) => other.index >= first.index && other.index < first.index + SNIPPET);
-    const different = new Set(inside.map((match) => match[0].toLowerCase())).size;
-    if (different > most) { most = different; best = first.index; }
-  }
-  let start = Math.max(0, Math.min(best - 60, text.length - SNIPPET));
+  let start = Math.max(0, Math.min(densest(text, words) - 60, text.length - SNIPPET));
   if (start < 60) start = 0;
   else start = Math.max(start, text.indexOf(" ", start) + 1);
   let stop = start + SNIPPET;

@@ -28,7 +28,7 @@ async function ask(path, content) {
   return body;
 }
 
-const named = (path) => `${path}?index=${encodeURIComponent(index.name)}`;
+const ours = (path) => `${path}?index=${encodeURIComponent(index.name)}`;
 
 async function start() {
   const address = new URLSearchParams(location.search);
@@ -57,7 +57,7 @@ function showIndex() {
   const fields = find("fields");
   fields.hidden = find("filter-label").hidden = !index.fields.length;
   fields.replaceChildren("Fields: ", ...index.fields.slice(0, 30).flatMap((name) => [
-    element("button", { type: "button", onclick: () => { filter.value = `${filter.value} ${quoted(name)} = `.trimStart(); filter.focus(); } }, name), " "]));
+    element("button", { type: "button", onclick: () => { filter.value = joined(`${named(name)} = `); filter.focus(); } }, name), " "]));
   if (!index.reads_text) {
     q.disabled = find("go").disabled = true;
     show("This index was built from vectors, so that it is asked by vectors and not by text: see the API.");
@@ -93,8 +93,8 @@ async function search() {
   const number = ++latest;
   answers.setAttribute("aria-busy", "true");
   try {
-    const asked = [ask(named("/v1/search"), request)];
-    if (compare.checked) asked.push(ask(named("/v1/search"), { ...request, exact: true }));
+    const asked = [ask(ours("/v1/search"), request)];
+    if (compare.checked) asked.push(ask(ours("/v1/search"), { ...request, exact: true }));
     const found = await Promise.all(asked);
     if (number === latest) showAnswers(question, ...found);
   } catch (error) {
@@ -163,11 +163,18 @@ function clear() {
   document.title = "RepCONC search";
 }
 
-const quoted = (text) => /^[\p{L}_][\p{L}\p{N}_.-]*$/u.test(text) ? text : `"${text.replace(/[\\"]/g, "\\$&")}"`;
+const inQuotes = (text) => `"${text.replace(/[\\"]/g, "\\$&")}"`;
+// A word of the filter language is no name of a field unless it is in quotes.
+const named = (field) => /^[a-z_][\w.-]*$/i.test(field) && !/^(and|or|not|in)$/i.test(field) ? field : inQuotes(field);
+
+function joined(condition) {
+  const before = filter.value.trim();
+  if (!before) return condition;
+  return `${/\bor\b/i.test(before) ? `(${before})` : before} and ${condition}`;
+}
 
 function addFilter(field, value) {
-  const condition = `${quoted(field)} = ${typeof value === "string" ? `"${value.replace(/[\\"]/g, "\\$&")}"` : value}`;
-  filter.value = filter.value.trim() ? `${filter.value.trim()} and ${condition}` : condition;
+  filter.value = joined(`${named(field)} = ${typeof value === "string" ? inQuotes(value) : value}`);
   submit();
 }
 
