@@ -19,6 +19,8 @@ from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.kernel import kernel
 
+VECTORS_AT_A_TIME = 512
+"""Their distances to a level's codewords stay in the cache."""
 BEAM = 8
 """Partial codes that are kept from level to level. More of them code slower and closer."""
 
@@ -48,7 +50,9 @@ class AdditiveCodec(Codec):
 
     def _nearest(self, transformed: np.ndarray) -> np.ndarray:
         """[n, D] -> [n, M]: of each vector the best code that a beam search finds."""
-        return beam_search(transformed, self.floats, BEAM)
+        starts = range(0, len(transformed), VECTORS_AT_A_TIME)
+        parts = [beam_search(transformed[start : start + VECTORS_AT_A_TIME], self.floats, BEAM) for start in starts]
+        return np.concatenate(parts) if parts else np.empty((0, self.blocks), np.uint8)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N, D]: the sum of the codewords."""
@@ -113,5 +117,5 @@ def beam_search(vectors: np.ndarray, codebooks: np.ndarray, beam: int) -> np.nda
 def _highest(values: np.ndarray, count: int) -> np.ndarray:
     """[n, v] -> [n, count]: where the highest values of each row are, in no order."""
     if count == 1:
-        return values.argmax(axis=1)[:, None]
+        return np.asarray(values.argmax(axis=1)[:, None])
     return np.asarray(np.argpartition(values, -count, axis=1)[:, -count:])

@@ -13,7 +13,7 @@ from repconc.cli.options import Json, Quiet, remark
 from repconc.errors import CheckError, RepconcError
 from repconc.evaluation.tables import Table
 
-SUITES = ("assign", "step", "index", "scan", "vectors", "methods", "serve")
+SUITES = ("assign", "step", "index", "scan", "vectors", "methods", "additive", "serve")
 
 
 def bench(
