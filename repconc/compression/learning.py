@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
-from repconc.compression.given import Given, Sample
+from repconc.compression.given import Given, Sample, lengths_of, refuse_length
 from repconc.errors import RepconcError
 from repconc.maps import unit
 from repconc.models.inputs import CachedVectors
@@ -88,7 +88,11 @@ def split_queries(given: Given, sample: Sample, mode: Mode, rows: np.ndarray, se
     asked = stand_ins(sample, STAND_INS, random) if mode == "documents" else _real_queries(given, sample, rows)
     _, first, group = np.unique(asked.vectors, axis=0, return_index=True, return_inverse=True)
     if len(first) < FEWEST:
-        what = "documents to stand in for queries" if mode == "documents" else "different queries that can be used"
+        what = (
+            "different documents to stand in for queries"
+            if mode == "documents"
+            else "different queries that can be used"
+        )
         raise RepconcError(
             f"There are {len(first)} {what}; at least {FEWEST} are needed, because some are held out to measure with."
         )
@@ -106,7 +110,7 @@ def stand_ins(sample: Sample, count: int, random: np.random.Generator) -> Asked:
     """Documents of the sample, each mixed with a near one: what a query for it might be, where no query is known."""
     places = random.permutation(len(sample.ids))[:count]
     documents = sample.vectors[places]
-    near = exact(documents, sample.vectors, NEIGHBOURS + 1)[:, 1:]  # itself comes first
+    near = exact(documents, sample.vectors, NEIGHBOURS + 1)[:, -NEIGHBOURS:]  # itself comes first
     other = near[np.arange(len(places)), random.integers(near.shape[1], size=len(places))]
     mixed = documents + random.random((len(places), 1), np.float32) * sample.vectors[other]
     return Asked([sample.ids[place] for place in places.tolist()], unit(mixed) if sample.unit else mixed)
@@ -181,8 +185,11 @@ def exact(queries: np.ndarray, documents: np.ndarray, count: int) -> np.ndarray:
 def _real_queries(given: Given, sample: Sample, rows: np.ndarray) -> Asked:
     assert given.queries is not None
     vectors = given.queries.rows(rows)
+    lengths = lengths_of(vectors)
+    if len(rows):
+        refuse_length(float(lengths.max()), int(rows[lengths.argmax()]), given.queries.source, sample.unit)
     if sample.unit:
-        if len(zero := np.flatnonzero(~vectors.any(axis=1))):
+        if len(zero := np.flatnonzero(lengths == 0)):
             raise RepconcError(f"Row {rows[zero[0]]} of {given.queries.source} is all zeros; leave it out.")
         vectors = unit(vectors)
     return Asked([given.query_ids[row] for row in rows.tolist()], vectors)
