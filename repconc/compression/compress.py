@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from repconc.codec import Codec
-from repconc.compression.given import Given, Sample, Vector, look_through, open_given, paired
+from repconc.codec import Codec, to_bytes
+from repconc.compression.given import Digest, Given, Sample, Vector, look_through, open_given, paired
 from repconc.compression.learner import Learned, Learner, Plan, scale_of
 from repconc.compression.learning import (
     Mode,
@@ -33,7 +33,7 @@ from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import MANIFEST, Reference
 from repconc.indexes.writing import Batches, Show, build, quietly
 from repconc.training.loop import Observer, as_progress
-from repconc.training.pipeline import agree_on_plan, named, only_trainer, training_folder
+from repconc.training.pipeline import PLAN, agree_on_plan, named, only_trainer, training_folder
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Recipe, make_recipe, read_recipe
 from repconc.training.view import TrainingView
@@ -108,8 +108,9 @@ def run(
     output = named(output)
     folder, ranks = training_folder(output), Ranks()
     refuse_foreign(output)
-    if (output / MANIFEST).exists() and not folder.exists():
-        raise RepconcError(f"{output} holds an index already; remove it first, or choose another name.")
+    _refuse_finished(output, folder)
+    if lists is not None and lists > len(given.matrix):
+        raise RepconcError(f"{len(given.matrix)} documents cannot fill {lists} lists; ask for fewer lists.")
     chosen = mode_of(given, mode)
     size = _size(given.matrix.dimension, bytes, ratio, keep)
     rows = choose_queries(given, chosen, seed)
@@ -119,9 +120,14 @@ def run(
     splits = split_queries(given, sample, chosen, rows, seed)
     say(_line(chosen, given, sample, splits))
     settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
-    settings = settings.model_copy(update={"seed": seed, "scale": settings.scale or scale_of(sample, splits)})
+    chosen_here = {"seed": seed, "scale": settings.scale or scale_of(sample, splits)}
+    settings = make_recipe(settings.model_dump() | chosen_here)
     plan = Plan(
         mode=chosen,
+        bytes=size,
+        unit=sample.unit,
+        lists=lists,
+        encoder=None if model is None else model.fingerprint,
         recipe=settings,
         document_map=document_map,
         hidden=hidden,
@@ -132,13 +138,16 @@ def run(
     learner = Learner(plan, make_examples(given, sample, splits, chosen, seed), sample, folder, observe)
     learner.recipe_of(size or 1)  # what cannot be done is said before anything is written
     with only_trainer(folder, ranks):
+        _refuse_finished(output, folder)  # by another process, while we read
         agree_on_plan(folder, plan, ranks, "remove it, or choose another name")
         learned = learner.of_size(size) if size is not None else learner.smallest(keep or 1.0, say)
         if (output / MANIFEST).exists():  # killed after it was built
             index = Index(output)
+            if to_bytes(index.coding, index.scoring) != to_bytes(learned.coding, learned.scoring):
+                raise RepconcError(f"{output} was built with another keep; remove it and {folder}, or ask as before.")
         else:
             codecs = {"coding": learned.coding, "scoring": learned.scoring}
-            batches = _coded(given, learned.coding, show)
+            batches = _coded(given, sample.digest, learned.coding, show)
             index = build(output, batches, **codecs, model=model, lists=lists, seed=seed, show=show)
         result = Result(index, given, sample, splits, chosen, learned)
         report(result)
@@ -146,12 +155,24 @@ def run(
     return result
 
 
-def _coded(given: Given, coding: Codec, show: Show) -> Batches:
-    progress, done = show("coding"), 0
+def _refuse_finished(output: Path, folder: Path) -> None:
+    if (output / MANIFEST).exists() and not (folder / PLAN).exists():
+        raise RepconcError(f"{output} holds an index already; remove it first, or choose another name.")
+
+
+def _coded(given: Given, before: str, coding: Codec, show: Show) -> Batches:
+    """All documents with their codes. before: the digest of what was looked through, which must still be there."""
+    progress, done, digest = show("coding"), 0, Digest()
     for group, block in paired(given):
+        digest.add(group, block)
         yield group, coding.encode(block)
         done += len(block)
         progress(done, len(given.matrix))
+    if digest.hexdigest() != before:
+        raise RepconcError(
+            f"{given.matrix.source}, or what the documents are called, changed since it was looked through; "
+            "run again under another name."
+        )
 
 
 def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | None) -> int | None:
@@ -164,7 +185,7 @@ def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | 
         return None
     if ratio is not None and not 4 <= ratio <= 4 * dimension:
         raise RepconcError(f"ratio is {ratio:g}; {dimension} floats can be made 4 to {4 * dimension} times smaller.")
-    size = bytes if bytes is not None else round(4 * dimension / (64 if ratio is None else ratio))
+    size = bytes if bytes is not None else max(1, round(4 * dimension / (64 if ratio is None else ratio)))
     if not 1 <= size <= dimension:
         raise RepconcError(
             f"Vectors of {dimension} dimensions cannot be cut into {size} blocks; ask for 1 to {dimension} bytes."
