@@ -164,6 +164,13 @@ def test_a_folder_of_somebody_else_is_not_worked_in(world, recipe, tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["index.training", "thesis.txt"]
 
 
+def test_a_link_to_nowhere_is_no_place_for_an_index(world, recipe, tmp_path):
+    (tmp_path / "index").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(RepconcError, match="no folder"):
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
 def test_vectors_that_change_while_a_run_works_are_noticed(world, recipe, tmp_path):
     documents = world.documents.copy()
 
