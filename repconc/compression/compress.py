@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 
 from repconc.codec import Codec, to_bytes
@@ -28,6 +29,7 @@ from repconc.compression.learning import (
     split_queries,
 )
 from repconc.errors import RepconcError
+from repconc.files import remove_whole
 from repconc.indexes.folder import refuse_foreign
 from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import MANIFEST, Reference
@@ -112,6 +114,8 @@ def run(
     if lists is not None and lists > len(given.matrix):
         raise RepconcError(f"{len(given.matrix)} documents cannot fill {lists} lists; ask for fewer lists.")
     chosen = mode_of(given, mode)
+    settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
+    settings = make_recipe(settings.model_dump() | {"seed": seed})
     size = _size(given.matrix.dimension, bytes, ratio, keep)
     rows = choose_queries(given, chosen, seed)
     used = [given.query_ids[row] for row in rows.tolist()] if chosen == "labels" else []
@@ -119,9 +123,7 @@ def run(
     sample = look_through(given, wanted, cosine, seed, show("reading"))
     splits = split_queries(given, sample, chosen, rows, seed)
     say(_line(chosen, given, sample, splits))
-    settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
-    chosen_here = {"seed": seed, "scale": settings.scale or scale_of(sample, splits)}
-    settings = make_recipe(settings.model_dump() | chosen_here)
+    settings = settings.model_copy(update={"scale": settings.scale or scale_of(sample, splits)})
     plan = Plan(
         mode=chosen,
         bytes=size,
@@ -151,7 +153,7 @@ def run(
             index = build(output, batches, **codecs, model=model, lists=lists, seed=seed, show=show)
         result = Result(index, given, sample, splits, chosen, learned)
         report(result)
-        shutil.rmtree(folder)
+        remove_whole(folder)
     return result
 
 
@@ -179,6 +181,8 @@ def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | 
     """Bytes of a code; None where they are to be found."""
     if sum(value is not None for value in (bytes, ratio, keep)) > 1:
         raise RepconcError("Give only one of bytes, ratio and keep.")
+    if bytes is not None and not isinstance(bytes, Integral):
+        raise RepconcError(f"bytes is {bytes!r}; it is a whole number.")
     if keep is not None:
         if not 0 < keep <= 1:
             raise RepconcError(f"keep is {keep}; it is a share of the quality, above 0 and at most 1.")

@@ -56,6 +56,8 @@ def mode_of(given: Given, forced: Mode | None) -> Mode:
     """The highest step of the ladder that there is input for, or the one that is asked for."""
     reached: Mode = "documents" if given.queries is None else "queries" if given.qrels is None else "labels"
     ladder = ["documents", "queries", "labels"]
+    if forced is not None and forced not in ladder:
+        raise RepconcError(f"mode is {forced!r}; it is one of {', '.join(ladder)}.")
     if forced is not None and ladder.index(forced) > ladder.index(reached):
         raise RepconcError(f"Mode {forced} needs more than is given: with what is there, {reached} is possible.")
     return forced or reached

@@ -13,7 +13,7 @@ from pathlib import Path
 from repconc.config import Settings
 from repconc.data.dataset import RetrievalDataset
 from repconc.errors import RepconcError
-from repconc.files import locked, read_model, remove_partials, write_model
+from repconc.files import locked, read_model, remove_partials, remove_whole, write_model
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
 from repconc.models.manifest import MANIFEST, ModelManifest
@@ -79,7 +79,7 @@ def train(
         figures = run_phases(trainer)
         if ranks.is_first:
             _save(trainer, output, dataset.name, encoder, figures)
-            shutil.rmtree(folder)
+            remove_whole(folder)
         ranks.wait()
     return RepconcModel.load(output, device)
 
@@ -160,6 +160,7 @@ def only_trainer(folder: Path, ranks: Ranks) -> Iterator[None]:
         with locked(folder / PLAN, wait=False):
             remove_partials(folder)
             remove_partials(folder.parent, of=folder.stem)  # of the model itself, killed while it was saved
+            remove_partials(folder.parent, of=folder.name)  # killed while it was removed
             try:
                 yield
             finally:

@@ -164,6 +164,19 @@ def test_a_folder_of_somebody_else_is_not_worked_in(world, recipe, tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["index.training", "thesis.txt"]
 
 
+def test_what_a_run_needed_goes_at_once(world, recipe, monkeypatch, tmp_path):
+    """Killed in the middle of it, half of it would be taken for somebody else's."""
+
+    def stop(folder, **_):
+        raise KilledError
+
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        patched.setattr("repconc.files.shutil.rmtree", stop)
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    assert len(Index(tmp_path / "index")) == 600
+    assert not (tmp_path / "index.training").exists()
+
+
 def test_a_link_to_nowhere_is_no_place_for_an_index(world, recipe, tmp_path):
     (tmp_path / "index").symlink_to(tmp_path / "nowhere")
     with pytest.raises(RepconcError, match="no folder"):
@@ -228,6 +241,9 @@ def test_the_smallest_size_that_keeps_enough_is_found(world, recipe, tmp_path):
         ({"mode": "labels"}, "queries is possible"),
         ({"lists": 601}, "cannot fill 601 lists"),
         ({"seed": 2**31}, "seed is not allowed"),
+        ({"seed": -1}, "seed is not allowed"),
+        ({"bytes": 6.5}, "a whole number"),
+        ({"mode": "all"}, "is one of documents"),
         ({"recipe": make_recipe({"method": "dense"})}, "makes no codes"),
     ],
 )
