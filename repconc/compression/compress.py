@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 
 from repconc.codec import Codec, to_bytes
@@ -181,7 +180,7 @@ def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | 
     """Bytes of a code; None where they are to be found."""
     if sum(value is not None for value in (bytes, ratio, keep)) > 1:
         raise RepconcError("Give only one of bytes, ratio and keep.")
-    if bytes is not None and not isinstance(bytes, Integral):
+    if bytes is not None and not hasattr(bytes, "__index__"):
         raise RepconcError(f"bytes is {bytes!r}; it is a whole number.")
     if keep is not None:
         if not 0 < keep <= 1:
