@@ -103,6 +103,12 @@ def remove_partials(folder: Path, of: str = "") -> None:
             shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
 
 
+def remove_whole(folder: Path) -> None:
+    """Remove a folder; a kill on the way leaves nothing under its name, only what `remove_partials` knows."""
+    partial = folder.rename(_beside(folder))
+    shutil.rmtree(partial)
+
+
 def write_model(path: Path, model: BaseModel) -> None:
     """Settings or a manifest as JSON."""
     with atomic_write(path) as file:

@@ -85,6 +85,7 @@ def compress(
     from repconc.compression.compress import Result, run
     from repconc.compression.given import open_given
     from repconc.compression.report import as_table, make_report, write_report
+    from repconc.indexes.folder import refuse_inside
     from repconc.training.loop import as_progress
     from repconc.training.pipeline import named
     from repconc.training.recipe import make_recipe, read_recipe
@@ -95,6 +96,9 @@ def compress(
     page = report or named(output).with_name(f"{named(output).name}.report.html")
     if page.suffix not in {".html", ".md"}:
         raise RepconcError(f"{page} is neither .html nor .md; choose one of them for the report.")
+    refuse_inside(named(output), page)
+    if page.is_dir() or (page.parent.exists() and not page.parent.is_dir()):
+        raise RepconcError(f"{page} cannot be written: there is a folder of that name, or a file above it.")
     given = open_given(
         vectors,
         name=name,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from repconc.codec import Codec
-from repconc.compression.given import Given, Sample, Vector, look_through, open_given, paired
+from repconc.codec import Codec, to_bytes
+from repconc.compression.given import Digest, Given, Sample, Vector, look_through, open_given, paired
 from repconc.compression.learner import Learned, Learner, Plan, scale_of
 from repconc.compression.learning import (
     Mode,
@@ -28,12 +28,13 @@ from repconc.compression.learning import (
     split_queries,
 )
 from repconc.errors import RepconcError
+from repconc.files import remove_whole
 from repconc.indexes.folder import refuse_foreign
 from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import MANIFEST, Reference
 from repconc.indexes.writing import Batches, Show, build, quietly
 from repconc.training.loop import Observer, as_progress
-from repconc.training.pipeline import agree_on_plan, named, only_trainer, training_folder
+from repconc.training.pipeline import PLAN, agree_on_plan, named, only_trainer, training_folder
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Codes, Recipe, make_recipe, read_recipe
 from repconc.training.view import TrainingView
@@ -111,9 +112,13 @@ def run(
     output = named(output)
     folder, ranks = training_folder(output), Ranks()
     refuse_foreign(output)
-    if (output / MANIFEST).exists() and not folder.exists():
-        raise RepconcError(f"{output} holds an index already; remove it first, or choose another name.")
+    _refuse_finished(output, folder)
+    if lists is not None and lists > len(given.matrix):
+        raise RepconcError(f"{len(given.matrix)} documents cannot fill {lists} lists; ask for fewer lists.")
     chosen = mode_of(given, mode)
+    settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
+    quantizer = settings.quantizer.model_dump() | ({} if codes is None else {"codes": codes})
+    settings = make_recipe(settings.model_dump() | {"seed": seed, "quantizer": quantizer})
     size = _size(given.matrix.dimension, bytes, ratio, keep)
     rows = choose_queries(given, chosen, seed)
     used = [given.query_ids[row] for row in rows.tolist()] if chosen == "labels" else []
@@ -121,12 +126,13 @@ def run(
     sample = look_through(given, wanted, cosine, seed, show("reading"))
     splits = split_queries(given, sample, chosen, rows, seed)
     say(_line(chosen, given, sample, splits))
-    settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
-    if codes is not None:
-        settings = settings.model_copy(update={"quantizer": settings.quantizer.model_copy(update={"codes": codes})})
-    settings = settings.model_copy(update={"seed": seed, "scale": settings.scale or scale_of(sample, splits)})
+    settings = settings.model_copy(update={"scale": settings.scale or scale_of(sample, splits)})
     plan = Plan(
         mode=chosen,
+        bytes=size,
+        unit=sample.unit,
+        lists=lists,
+        encoder=None if model is None else model.fingerprint,
         recipe=settings,
         document_map=document_map,
         hidden=hidden,
@@ -137,39 +143,56 @@ def run(
     learner = Learner(plan, make_examples(given, sample, splits, chosen, seed), sample, folder, observe)
     learner.recipe_of(size or 1)  # what cannot be done is said before anything is written
     with only_trainer(folder, ranks):
+        _refuse_finished(output, folder)  # by another process, while we read
         agree_on_plan(folder, plan, ranks, "remove it, or choose another name")
         learned = learner.of_size(size) if size is not None else learner.smallest(keep or 1.0, say)
         if (output / MANIFEST).exists():  # killed after it was built
             index = Index(output)
+            if to_bytes(index.coding, index.scoring) != to_bytes(learned.coding, learned.scoring):
+                raise RepconcError(f"{output} was built with another keep; remove it and {folder}, or ask as before.")
         else:
             codecs = {"coding": learned.coding, "scoring": learned.scoring}
-            batches = _coded(given, learned.coding, show)
+            batches = _coded(given, sample.digest, learned.coding, show)
             index = build(output, batches, **codecs, model=model, lists=lists, seed=seed, show=show)
         result = Result(index, given, sample, splits, chosen, learned)
         report(result)
-        shutil.rmtree(folder)
+        remove_whole(folder)
     return result
 
 
-def _coded(given: Given, coding: Codec, show: Show) -> Batches:
-    progress, done = show("coding"), 0
+def _refuse_finished(output: Path, folder: Path) -> None:
+    if (output / MANIFEST).exists() and not (folder / PLAN).exists():
+        raise RepconcError(f"{output} holds an index already; remove it first, or choose another name.")
+
+
+def _coded(given: Given, before: str, coding: Codec, show: Show) -> Batches:
+    """All documents with their codes. before: the digest of what was looked through, which must still be there."""
+    progress, done, digest = show("coding"), 0, Digest()
     for group, block in paired(given):
+        digest.add(group, block)
         yield group, coding.encode(block)
         done += len(block)
         progress(done, len(given.matrix))
+    if digest.hexdigest() != before:
+        raise RepconcError(
+            f"{given.matrix.source}, or what the documents are called, changed since it was looked through; "
+            "run again under another name."
+        )
 
 
 def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | None) -> int | None:
     """Bytes of a code; None where they are to be found."""
     if sum(value is not None for value in (bytes, ratio, keep)) > 1:
         raise RepconcError("Give only one of bytes, ratio and keep.")
+    if bytes is not None and not hasattr(bytes, "__index__"):
+        raise RepconcError(f"bytes is {bytes!r}; it is a whole number.")
     if keep is not None:
         if not 0 < keep <= 1:
             raise RepconcError(f"keep is {keep}; it is a share of the quality, above 0 and at most 1.")
         return None
     if ratio is not None and not 4 <= ratio <= 4 * dimension:
         raise RepconcError(f"ratio is {ratio:g}; {dimension} floats can be made 4 to {4 * dimension} times smaller.")
-    size = bytes if bytes is not None else round(4 * dimension / (64 if ratio is None else ratio))
+    size = bytes if bytes is not None else max(1, round(4 * dimension / (64 if ratio is None else ratio)))
     if not 1 <= size <= dimension:
         raise RepconcError(
             f"Vectors of {dimension} dimensions cannot be cut into {size} blocks; ask for 1 to {dimension} bytes."

@@ -5,16 +5,18 @@ is a sample of them that fits into memory: those that are marked as relevant, an
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
-from repconc.compression.matrices import Matrix, open_matrix
+from repconc.compression.matrices import ROWS_AT_A_TIME, Matrix, open_matrix, parquet_batches
 from repconc.data.beir import read_documents, read_qrels
-from repconc.errors import RepconcError, import_extra
+from repconc.errors import RepconcError, first_line, import_extra
+from repconc.indexes.document_writer import metadata_as_json
 from repconc.lines import is_id, read_lines, refuse
 from repconc.maps import unit
 from repconc.packages import Progress
@@ -24,6 +26,11 @@ from repconc.vectors import Vectors
 SAMPLE = 131_072
 """Documents that are learned from and measured with; all where there are fewer."""
 NEARLY_ONE = 1e-3
+SHORTEST, LONGEST = 1e-3, 30_000
+"""What the longest vector may have as its length: centroids are kept in half precision."""
+
+HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character, which no file can hold."""
 
 Vector = Path | str | np.ndarray
 Ids = Callable[[], Iterator[str]]
@@ -89,7 +96,9 @@ def open_given(
     given_ids = _listed(query_ids) if query_ids is not None else _brought(queries)
     names = list((given_ids or _numbers(len(asked)))())
     if len(names) != len(asked) or len(set(names)) != len(names):
-        raise RepconcError(f"There are {len(set(names))} different ids for {len(asked)} query vectors.")
+        raise RepconcError(
+            f"There are {len(set(names))} different ids for {len(asked)} query vectors; each row needs its own."
+        )
     return Given(matrix, records, named, asked, names, None if qrels is None else _judgements(qrels))
 
 
@@ -104,9 +113,10 @@ def look_through(given: Given, wanted: set[str], cosine: bool | None, seed: int,
     kept = np.empty((min(count, SAMPLE + len(wanted)), given.matrix.dimension), np.float32)
     ids: list[str] = []
     hashes = np.empty(count, np.int64)
-    digest, start, of_length_one, zero = hashlib.sha256(), 0, True, None
+    digest, start, of_length_one, zero, longest = Digest(), 0, True, None, (0.0, 0)
     for group, block in paired(given):
-        lengths = np.linalg.norm(block, axis=1)
+        lengths = lengths_of(block)
+        longest = max(longest, (float(lengths.max()), start + int(lengths.argmax())), key=lambda pair: pair[0])
         if zero is None and not lengths.all():
             zero = start + int(np.flatnonzero(lengths == 0)[0])
         of_length_one &= bool((abs(lengths[lengths > 0] - 1) < NEARLY_ONE).all())
@@ -116,8 +126,10 @@ def look_through(given: Given, wanted: set[str], cosine: bool | None, seed: int,
         if len(ids) + len(own) <= len(kept):  # else an id is there twice, which is said below
             kept[len(ids) : len(ids) + len(own)] = block[keep]
         ids += own
-        digest.update(block.data)
-        digest.update("\n".join(document.id for document in group).encode())
+        for document in group:
+            if document.metadata:
+                metadata_as_json(document)  # said now, not when all is trained
+        digest.add(group, block)
         start += len(block)
         progress(start, count)
     _refuse_twice(given, hashes)
@@ -129,8 +141,38 @@ def look_through(given: Given, wanted: set[str], cosine: bool | None, seed: int,
             f"Row {zero} of {given.matrix.source} is all zeros and has no direction: leave it out, or compare by inner "
             "product (--metric ip)."
         )
+    refuse_length(*longest, given.matrix.source, scaled)
     sample = kept[: len(ids)]
     return Sample(ids, unit(sample) if scaled else sample, scaled, digest.hexdigest())
+
+
+def lengths_of(vectors: np.ndarray) -> np.ndarray:
+    """[N]; infinite where float32 cannot hold the square."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.linalg.norm(vectors, axis=1))
+
+
+def refuse_length(length: float, row: int, source: str, scaled: bool) -> None:
+    """length: of the longest vector, which stands in this row; scaled: all will be brought to length 1."""
+    if np.isinf(length) or not (scaled or SHORTEST <= length <= LONGEST):
+        raise RepconcError(
+            f"Row {row} of {source} is the longest vector, with a length of {length:.3g}: scale all of them so that it "
+            f"has a length of {SHORTEST} to {LONGEST:,}."
+        )
+
+
+class Digest:
+    """Of all vectors and documents, a group at a time."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, group: list[Document], block: np.ndarray) -> None:
+        self._hash.update(block.data)
+        self._hash.update(repr(group).encode())
+
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
 
 
 def paired(given: Given) -> Iterator[tuple[list[Document], np.ndarray]]:
@@ -139,11 +181,13 @@ def paired(given: Given) -> Iterator[tuple[list[Document], np.ndarray]]:
     for block in given.matrix.blocks():
         group = list(islice(reader, len(block)))
         if len(group) < len(block):
-            raise RepconcError(f"There are {seen + len(group)} documents for {len(given.matrix)} vectors.")
+            raise RepconcError(
+                f"There are {seen + len(group)} documents for {len(given.matrix)} vectors; each row needs its own."
+            )
         seen += len(block)
         yield group, block
     if next(reader, None) is not None:
-        raise RepconcError(f"There are more than {seen} documents for {len(given.matrix)} vectors.")
+        raise RepconcError(f"There are more than {seen} documents for {seen} vectors; each needs its own row.")
 
 
 def _numbers(count: int) -> Ids:
@@ -155,7 +199,8 @@ def _listed(ids: Path | str | Sequence[str]) -> Ids:
     if isinstance(ids, Path | str):
         path = Path(ids)
         return lambda: (_printable(line, row, path) for row, (_, line) in enumerate(read_lines(path)))
-    return lambda: (_printable(str(id), row, "the list of ids") for row, id in enumerate(ids))
+    held = tuple(ids)  # it is read several times
+    return lambda: (_printable(id, row, "the list of ids") for row, id in enumerate(held))
 
 
 def _brought(vectors: Vector) -> Ids | None:
@@ -164,7 +209,8 @@ def _brought(vectors: Vector) -> Ids | None:
         return None
     path = Path(vectors)
     if path.is_dir():
-        return lambda: (id for block in Vectors(path).id_blocks() for id in block)
+        every = chain.from_iterable
+        return lambda: (_printable(id, row, path) for row, id in enumerate(every(Vectors(path).id_blocks())))
     if path.suffix != ".parquet":
         return None
     column = next((name for name in ("_id", "id") if name in _columns(path)), None)
@@ -182,7 +228,9 @@ def _records(vectors: Vector, ids: Ids) -> Documents:
         return lambda: (Document(id, "") for id in ids())
 
     def read() -> Iterator[Document]:
-        for id, row in zip(ids(), _rows(Path(str(vectors)), texts), strict=True):
+        rows = _rows(Path(str(vectors)), texts)
+        for id in ids():  # where there are more or fewer ids than rows, whoever reads both says so
+            row = next(rows, {})
             yield Document(id, str(row.get("text") or ""), str(row.get("title") or ""))
 
     return read
@@ -203,19 +251,23 @@ def _same_order(path: Path, own: Ids | None) -> Documents:
 
 
 def _columns(path: Path) -> set[str]:
-    parquet = import_extra("pyarrow.parquet", extra="parquet")
-    return set(parquet.ParquetFile(path, memory_map=True).schema_arrow.names)
+    """Those that hold one value a row."""
+    arrow, parquet = import_extra("pyarrow", extra="parquet"), import_extra("pyarrow.parquet", extra="parquet")
+    with parquet.ParquetFile(path, memory_map=True) as file:
+        return {field.name for field in file.schema_arrow if not arrow.types.is_nested(field.type)}
 
 
 def _rows(path: Path, columns: list[str]) -> Iterator[dict[str, object]]:
-    parquet = import_extra("pyarrow.parquet", extra="parquet")
-    with parquet.ParquetFile(path, memory_map=True) as file:
-        for batch in file.iter_batches(columns=columns):
-            yield from batch.to_pylist()
+    try:
+        for batch in parquet_batches(path, columns, ROWS_AT_A_TIME):
+            for row in batch.to_pylist():
+                yield {name: value.decode() if isinstance(value, bytes) else value for name, value in row.items()}
+    except UnicodeDecodeError as error:
+        raise RepconcError(f"{path} holds text that is not UTF-8 ({first_line(error)}); write it again.") from error
 
 
 def _printable(id: object, row: int, source: object) -> str:
-    if id is None or not is_id(str(id)):
+    if id is None or not is_id(str(id)) or HALF.search(str(id)):
         raise RepconcError(f"The id in row {row} of {source} is missing, empty or not printable.")
     return str(id)
 

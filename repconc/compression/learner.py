@@ -30,6 +30,11 @@ class Plan(Settings):
     """What a run is; a folder that was begun with another plan is refused."""
 
     mode: Mode
+    bytes: int | None
+    """None where the size is to be found: all that are tried lie side by side."""
+    unit: bool
+    lists: int | None
+    encoder: str | None
     recipe: Recipe
     document_map: bool
     hidden: int

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
-from repconc.compression.given import Given, Sample
+from repconc.compression.given import Given, Sample, lengths_of, refuse_length
 from repconc.errors import RepconcError
 from repconc.maps import unit
 from repconc.models.inputs import CachedVectors
@@ -56,6 +56,8 @@ def mode_of(given: Given, forced: Mode | None) -> Mode:
     """The highest step of the ladder that there is input for, or the one that is asked for."""
     reached: Mode = "documents" if given.queries is None else "queries" if given.qrels is None else "labels"
     ladder = ["documents", "queries", "labels"]
+    if forced is not None and forced not in ladder:
+        raise RepconcError(f"mode is {forced!r}; it is one of {', '.join(ladder)}.")
     if forced is not None and ladder.index(forced) > ladder.index(reached):
         raise RepconcError(f"Mode {forced} needs more than is given: with what is there, {reached} is possible.")
     return forced or reached
@@ -88,7 +90,11 @@ def split_queries(given: Given, sample: Sample, mode: Mode, rows: np.ndarray, se
     asked = stand_ins(sample, STAND_INS, random) if mode == "documents" else _real_queries(given, sample, rows)
     _, first, group = np.unique(asked.vectors, axis=0, return_index=True, return_inverse=True)
     if len(first) < FEWEST:
-        what = "documents to stand in for queries" if mode == "documents" else "different queries that can be used"
+        what = (
+            "different documents to stand in for queries"
+            if mode == "documents"
+            else "different queries that can be used"
+        )
         raise RepconcError(
             f"There are {len(first)} {what}; at least {FEWEST} are needed, because some are held out to measure with."
         )
@@ -106,7 +112,7 @@ def stand_ins(sample: Sample, count: int, random: np.random.Generator) -> Asked:
     """Documents of the sample, each mixed with a near one: what a query for it might be, where no query is known."""
     places = random.permutation(len(sample.ids))[:count]
     documents = sample.vectors[places]
-    near = exact(documents, sample.vectors, NEIGHBOURS + 1)[:, 1:]  # itself comes first
+    near = exact(documents, sample.vectors, NEIGHBOURS + 1)[:, -NEIGHBOURS:]  # itself comes first
     other = near[np.arange(len(places)), random.integers(near.shape[1], size=len(places))]
     mixed = documents + random.random((len(places), 1), np.float32) * sample.vectors[other]
     return Asked([sample.ids[place] for place in places.tolist()], unit(mixed) if sample.unit else mixed)
@@ -181,8 +187,11 @@ def exact(queries: np.ndarray, documents: np.ndarray, count: int) -> np.ndarray:
 def _real_queries(given: Given, sample: Sample, rows: np.ndarray) -> Asked:
     assert given.queries is not None
     vectors = given.queries.rows(rows)
+    lengths = lengths_of(vectors)
+    if len(rows):
+        refuse_length(float(lengths.max()), int(rows[lengths.argmax()]), given.queries.source, sample.unit)
     if sample.unit:
-        if len(zero := np.flatnonzero(~vectors.any(axis=1))):
+        if len(zero := np.flatnonzero(lengths == 0)):
             raise RepconcError(f"Row {rows[zero[0]]} of {given.queries.source} is all zeros; leave it out.")
         vectors = unit(vectors)
     return Asked([given.query_ids[row] for row in rows.tolist()], vectors)

@@ -24,6 +24,8 @@ from repconc.vectors import Vectors
 
 ROWS_AT_A_TIME = 1 << 14
 NUMBERS = "iuf"  # kinds of numpy that are numbers
+BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, tokenize.TokenError, SyntaxError)
+"""What numpy's formats raise where a file is cut or damaged."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,10 @@ def open_matrix(source: Path | str | np.ndarray, name: str | None = None, called
     name: of the array or the column, where a file holds several; called: what an array is called in a sentence.
     """
     if not isinstance(source, Path | str):
-        return _of_array(np.asarray(source), called)
+        return _of_array(_as_array(source, called), called)
     path = Path(source)
     if path.is_dir():
+        _refuse_name(path, name)
         return _of_folder(Vectors(path))
     if not path.exists():
         raise RepconcError(f"{path} is not there: give a file of vectors, or a folder that 'repconc encode' made.")
@@ -86,6 +89,13 @@ def open_matrix(source: Path | str | np.ndarray, name: str | None = None, called
     if path.suffix not in reader:
         raise RepconcError(f"{path} is none of {', '.join(reader)}; save the vectors as one of them.")
     return reader[path.suffix](path, name)
+
+
+def _as_array(source: Any, called: str) -> np.ndarray:
+    try:
+        return np.asarray(source)
+    except (ValueError, TypeError, RuntimeError) as error:  # rows of different lengths, tensors that learn
+        raise RepconcError(f"{called} is no matrix of numbers [N, D]: {first_line(error)}") from error
 
 
 def _of_array(array: np.ndarray, source: str) -> Matrix:
@@ -113,7 +123,7 @@ def _of_npy(path: Path, name: str | None) -> Matrix:
     _refuse_name(path, name)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, tokenize.TokenError, SyntaxError) as error:
+    except (*BROKEN, OSError) as error:
         raise RepconcError(f"{path} is no array of numbers: {first_line(error)}") from error
     return _of_array(array, str(path))
 
@@ -126,7 +136,7 @@ def _of_npz(path: Path, name: str | None) -> Matrix:
             chosen = _chosen(path, names, name, "array")
             with archive.open(f"{chosen}.npy") as file:
                 shape, by_columns, dtype = _header(file)
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, NotImplementedError) as error:
+    except (*BROKEN, RuntimeError, NotImplementedError) as error:
         raise RepconcError(f"{path} is no archive of arrays: {first_line(error)}") from error
     source = f"{path} ({chosen})"
     _check(shape, dtype, source)
@@ -141,7 +151,7 @@ def _of_npz(path: Path, name: str | None) -> Matrix:
                 for start in range(0, shape[0], size):
                     content = file.read(min(size, shape[0] - start) * width)
                     yield np.frombuffer(content, dtype).reshape(-1, shape[1])
-            except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
+            except BROKEN as error:
                 raise RepconcError(f"{source} is cut or damaged: {first_line(error)}") from error
 
     return Matrix(source, (shape[0], shape[1]), read)
@@ -187,27 +197,42 @@ def _of_parquet(path: Path, name: str | None) -> Matrix:
     columns = [field.name for field in schema if any(is_list(field.type) for is_list in lists)]
     chosen = _chosen(path, columns, name, "column of lists")
     source = f"{path} ({chosen})"
+    if schema.get_field_index(chosen) < 0:
+        raise RepconcError(f"{path} holds several columns called {chosen!r}; rename all but one.")
     inner = schema.field(chosen).type.value_type
     if not (arrow.types.is_floating(inner) or arrow.types.is_integer(inner)):
         raise RepconcError(f"{source} holds lists of {inner}, not of numbers.")
 
     def read(size: int) -> Iterator[np.ndarray]:
         done = 0
-        with parquet.ParquetFile(path, memory_map=True) as opened:  # else a whole column of a row group is in memory
-            for batch in opened.iter_batches(size, columns=[chosen]):
-                column = batch.column(0)
-                lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-                odd = np.flatnonzero(~(lengths == lengths[0]) | np.isnan(lengths))
-                if len(odd) or column.flatten().null_count:
-                    row = done + (int(odd[0]) if len(odd) else 0)
-                    raise RepconcError(f"Row {row} of {source} is missing, or not as long as the others, or has a gap.")
-                yield column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
-                done += len(column)
+        for batch in parquet_batches(path, [chosen], size):
+            column, numbers = batch.column(0), batch.column(0).flatten()
+            lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+            odd = np.flatnonzero(~(lengths == lengths[0]) | np.isnan(lengths))
+            if not len(odd) and numbers.null_count:
+                odd = np.flatnonzero(numbers.is_null().to_numpy(zero_copy_only=False)) // int(lengths[0])
+            if len(odd):
+                raise RepconcError(
+                    f"Row {done + odd[0]} of {source} is missing, or not as long as the others, or has a gap; repair "
+                    "it or leave it out."
+                )
+            yield numbers.to_numpy(zero_copy_only=False).reshape(len(column), -1)
+            done += len(column)
 
     rows = file.metadata.num_rows
     first = next(read(1), np.empty((0, 0)))
     _check((rows, first.shape[1]), np.dtype(np.float32), source)
     return Matrix(source, (rows, first.shape[1]), _of_one_width(read, first.shape[1], source))
+
+
+def parquet_batches(path: Path, columns: list[str], size: int) -> Iterator[Any]:
+    """Some columns of a parquet file, at most so many rows at a time."""
+    arrow, parquet = import_extra("pyarrow", extra="parquet"), import_extra("pyarrow.parquet", extra="parquet")
+    try:
+        with parquet.ParquetFile(path, memory_map=True) as file:  # else a whole column of a row group is in memory
+            yield from file.iter_batches(size, columns=columns)
+    except (arrow.ArrowException, OSError) as error:
+        raise RepconcError(f"{path} is cut or damaged: {first_line(error)}; write it again.") from error
 
 
 def _of_one_width(

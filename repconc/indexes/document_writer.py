@@ -56,7 +56,7 @@ class DocumentWriter:
         self._hashes.append(hashes_of(encoded))
         rows = []
         for number, document in enumerate(documents, self._count):
-            metadata = _as_json(document)
+            metadata = metadata_as_json(document)
             self._fields.update(dict.fromkeys(name for name, value in document.metadata.items() if _is_plain(value)))
             checksum = checksum_of(document.id, document.title, document.text, metadata)
             rows.append((number, document.title, document.text, metadata, checksum))
@@ -133,7 +133,7 @@ def _create(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _as_json(document: Document) -> str:
+def metadata_as_json(document: Document) -> str:
     try:
         return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError) as error:

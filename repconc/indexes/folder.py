@@ -47,7 +47,7 @@ def writing(folder: Path, new: bool = False) -> Iterator[None]:
 
 def refuse_foreign(folder: Path) -> None:
     """A folder for a new index is new, empty, or holds what a build that was killed left there."""
-    if folder.exists() and not folder.is_dir():
+    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
         raise RepconcError(f"{folder} is there already and no folder; choose another name.")
     for path in folder.iterdir() if folder.exists() else ():
         if not OURS.fullmatch(path.name) and MANIFEST not in path.name:

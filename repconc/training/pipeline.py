@@ -13,7 +13,7 @@ from pathlib import Path
 from repconc.config import Settings
 from repconc.data.dataset import RetrievalDataset
 from repconc.errors import RepconcError
-from repconc.files import locked, read_model, remove_partials, write_model
+from repconc.files import locked, read_model, remove_partials, remove_whole, write_model
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
 from repconc.models.manifest import MANIFEST, ModelManifest
@@ -28,6 +28,7 @@ from repconc.training.report import draw_report
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.trainer import Trainer
 
+PLAN = "plan.json"
 OTHERWISE = "remove it, choose another name, or go on with it by --resume"
 
 
@@ -78,7 +79,7 @@ def train(
         figures = run_phases(trainer)
         if ranks.is_first:
             _save(trainer, output, dataset.name, encoder, figures)
-            shutil.rmtree(folder)
+            remove_whole(folder)
         ranks.wait()
     return RepconcModel.load(output, device)
 
@@ -126,7 +127,7 @@ def training_folder(output: Path) -> Path:
 
 def read_plan(output: Path) -> Plan:
     """What a run that was interrupted had set out to do."""
-    path = training_folder(output) / "plan.json"
+    path = training_folder(output) / PLAN
     if not path.exists():
         raise RepconcError(f"There is no interrupted training of {output} to go on with.")
     return read_model(path, Plan)
@@ -154,13 +155,28 @@ def only_trainer(folder: Path, ranks: Ranks) -> Iterator[None]:
     if not ranks.is_first:
         yield
         return
+    _refuse_foreign(folder)
     try:
-        with locked(folder / "plan.json", wait=False):
+        with locked(folder / PLAN, wait=False):
             remove_partials(folder)
             remove_partials(folder.parent, of=folder.stem)  # of the model itself, killed while it was saved
-            yield
+            remove_partials(folder.parent, of=folder.name)  # killed while it was removed
+            try:
+                yield
+            finally:
+                if folder.exists() and not (folder / PLAN).exists():  # nothing was begun
+                    shutil.rmtree(folder)
     except BlockingIOError as error:
         raise RepconcError(f"Another process is training in {folder}; wait for it, or choose another name.") from error
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """What lies there goes at the end, so it must be ours."""
+    if folder.exists() and not folder.is_dir():
+        raise RepconcError(f"{folder} is there already and no folder; choose another name.")
+    for path in folder.iterdir() if folder.exists() and not (folder / PLAN).exists() else ():
+        if not path.name.startswith(f".{PLAN}."):  # its lock, or what a killed process left of it
+            raise RepconcError(f"{folder} holds other things, such as {path.name}; choose another name.")
 
 
 def _plan(data: Labelled, recipe: Recipe, encoder: Encoder, vectors: Path | str | None) -> Plan:
@@ -176,7 +192,7 @@ def _plan(data: Labelled, recipe: Recipe, encoder: Encoder, vectors: Path | str 
 
 def agree_on_plan(folder: Path, plan: Settings, ranks: Ranks, else_do: str) -> None:
     """Begin with a plan, or go on with the same one. else_do: what to do about another."""
-    path = folder / "plan.json"
+    path = folder / PLAN
     if ranks.is_first and not path.exists():
         write_model(path, plan)
     ranks.wait()

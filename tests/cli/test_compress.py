@@ -76,6 +76,8 @@ def test_with_its_encoder_it_is_searched_by_text(files, tiny_static):  # noqa: F
         (["vectors.npy", "--bytes", "6", "--ratio", "8"], "only one"),
         (["vectors.npy", "--mode", "queries"], "documents is possible"),
         (["vectors.npy", "--report", "report.pdf"], "neither .html nor .md"),
+        (["vectors.npy", "--report", "index/report.md"], "in the folder of the index itself"),
+        (["vectors.npy", "--report", "vectors.npy/report.md"], "a file above it"),
         (["recipe.toml"], "is none of"),
     ],
 )

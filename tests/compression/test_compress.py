@@ -148,6 +148,74 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_index(world, recipe, mode, a
         run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe)
 
 
+def test_a_run_goes_on_only_with_the_same_options(world, recipe, tmp_path):
+    def stop(result):
+        raise KilledError
+
+    same = {"bytes": 6, "recipe": recipe}
+    with pytest.raises(KilledError):  # when the index is there and the report is not
+        run(opened(world, "queries"), tmp_path / "index", report=stop, **same)
+    for changed in ({"bytes": 4}, {"lists": 3}, {"hidden": 2}, {"cosine": True}, {"seed": 1}, {"keep": 0.5}):
+        options = same | changed | ({"bytes": None} if "keep" in changed else {})
+        with pytest.raises(RepconcError, match="begun with another"):
+            run(opened(world, "queries"), tmp_path / "index", **options)
+    assert run(opened(world, "queries"), tmp_path / "index", **same).learned.coding.blocks == 6
+
+
+def test_an_index_that_another_process_finished_meanwhile_is_not_taken_for_ours(world, recipe, tmp_path):
+    def finish(sentence):  # said after reading, before the lock is taken
+        run(opened(world, "queries"), tmp_path / "index", bytes=4, recipe=recipe)
+
+    with pytest.raises(RepconcError, match="holds an index already"):
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, say=finish)
+    assert Index(tmp_path / "index").manifest.bytes == 4
+    assert not (tmp_path / "index.training").exists()
+
+
+def test_a_folder_of_somebody_else_is_not_worked_in(world, recipe, tmp_path):
+    (tmp_path / "index.training").mkdir()
+    (tmp_path / "index.training" / "thesis.txt").write_text("years of work")
+    with pytest.raises(RepconcError, match=r"such as thesis\.txt"):
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    assert [path.name for path in tmp_path.rglob("*")] == ["index.training", "thesis.txt"]
+
+
+def test_what_a_run_needed_goes_at_once(world, recipe, monkeypatch, tmp_path):
+    """Killed in the middle of it, half of it would be taken for somebody else's."""
+
+    def stop(folder, **_):
+        raise KilledError
+
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        patched.setattr("repconc.files.shutil.rmtree", stop)
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    assert len(Index(tmp_path / "index")) == 600
+    assert not (tmp_path / "index.training").exists()
+
+
+def test_a_link_to_nowhere_is_no_place_for_an_index(world, recipe, tmp_path):
+    (tmp_path / "index").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(RepconcError, match="no folder"):
+        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_vectors_that_change_while_a_run_works_are_noticed(world, recipe, tmp_path):
+    documents = world.documents.copy()
+
+    def change(line):
+        documents[5] = 1
+
+    with pytest.raises(RepconcError, match="changed since"):
+        run(open_given(documents), tmp_path / "index", bytes=6, recipe=recipe, observe=change)
+    assert not (tmp_path / "index").exists()
+
+
+def test_vectors_of_few_dimensions_get_a_byte_by_themselves(world, recipe, tmp_path):
+    given = open_given(world.documents[:, :2], queries=world.queries[:, :2])
+    assert run(given, tmp_path / "index", recipe=recipe).learned.coding.blocks == 1
+
+
 @pytest.mark.parametrize("during", ["coding", "report"])
 def test_a_process_that_died_late_goes_on(world, recipe, during, tmp_path):
     """Really killed: while documents are coded, or when the index is there and the report is not."""
@@ -187,6 +255,11 @@ def test_the_smallest_size_that_keeps_enough_is_found(world, recipe, tmp_path):
         ({"ratio": 1}, "4 to 48 times"),
         ({"keep": 1.5}, "at most 1"),
         ({"mode": "labels"}, "queries is possible"),
+        ({"lists": 601}, "cannot fill 601 lists"),
+        ({"seed": 2**31}, "seed is not allowed"),
+        ({"seed": -1}, "seed is not allowed"),
+        ({"bytes": 6.5}, "a whole number"),
+        ({"mode": "all"}, "is one of documents"),
         ({"recipe": make_recipe({"method": "dense"})}, "makes no codes"),
     ],
 )

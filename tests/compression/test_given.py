@@ -48,6 +48,7 @@ def test_a_run_knows_its_vectors_and_ids_again(world):
         ({"ids": ["a", "b"]}, "2 documents for 600 vectors"),
         ({"ids": [str(n) for n in range(601)]}, "more than 600 documents"),
         ({"ids": ["a\x00"] * 600}, "not printable"),
+        ({"ids": ["a\ud800"] * 600}, "not printable"),
         ({"qrels": {"0": {"0": 1}}}, "but no queries"),
         ({"query_ids": ["a"]}, "but no queries"),
         ({"queries": np.ones((3, 5), "f4")}, "12 dimensions and the queries 5"),
@@ -109,3 +110,44 @@ def test_labels_of_either_form_are_read(tmp_path, content, world):
     assert open_given(world.documents, queries=queries, query_ids=["q1"], qrels=tmp_path / "labels").qrels == {
         "q1": {"d2": 1}
     }
+
+
+@pytest.mark.parametrize(("scale", "cosine"), [(1e30, False), (1e30, True), (1e10, False), (1e-10, False)])
+def test_vectors_that_are_too_long_or_too_short_are_named(world, scale, cosine):
+    """Before anything is trained: squares do not fit into float32, or centroids not into half precision."""
+    row = np.linalg.norm(world.documents, axis=1).argmax() if scale < 1e20 else 0
+    with pytest.raises(RepconcError, match=rf"Row {row} of .* is the longest"):
+        look(world.documents * np.float32(scale), cosine=cosine)
+    assert look(world.documents * np.float32(min(scale, 1e10)), cosine=True).unit
+
+
+def test_ids_may_come_one_by_one(world):
+    given = open_given(world.documents, ids=(f"d{number}" for number in range(600)))
+    assert [len(list(given.documents())) for _ in range(2)] == [600, 600]
+
+
+def parquet(folder, world, **columns):
+    pq.write_table(pa.table({"v": world.documents.tolist(), **columns}), folder / "v.parquet")
+    return folder / "v.parquet"
+
+
+@pytest.mark.parametrize(("count", "sentence"), [(599, "599 documents for 600"), (601, "more than 600 documents")])
+def test_ids_beside_a_file_with_texts_are_counted(world, tmp_path, count, sentence):
+    with pytest.raises(RepconcError, match=sentence):
+        look(parquet(tmp_path, world, text=["words"] * 600), ids=[str(number) for number in range(count)])
+
+
+def test_columns_of_bytes_are_text_and_columns_of_lists_are_not(world, tmp_path):
+    path = parquet(tmp_path, world, id=[b"d%d" % n for n in range(600)], text=world.documents.tolist())
+    document = next(open_given(path, name="v").documents())
+    assert (document.id, document.text) == ("d0", "")
+    path = parquet(tmp_path, world, id=[b"\xff%d" % n for n in range(600)])
+    with pytest.raises(RepconcError, match="not UTF-8"):
+        look(path)
+
+
+def test_metadata_that_cannot_be_kept_is_named_in_the_first_pass(world, tmp_path):
+    line = '{"_id": "%d", "text": "", "metadata": {"price": %s}}\n'
+    (tmp_path / "d.jsonl").write_text("".join(line % (n, "NaN" if n == 7 else "1") for n in range(600)))
+    with pytest.raises(RepconcError, match="document '7' cannot be kept"):
+        look(world.documents, documents=tmp_path / "d.jsonl")

@@ -59,6 +59,19 @@ def test_queries_that_are_all_the_same_cannot_be_held_out(world):
         split(given, sampled(given), "queries", 0)
 
 
+def test_a_single_document_is_refused_with_a_sentence(world):
+    given = open_given(world.documents[:1])
+    with pytest.raises(RepconcError, match="1 different documents"):
+        split(given, sampled(given), "documents", 0)
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_queries_that_are_too_long_or_too_short_are_named(world, scale):
+    given = open_given(world.documents, queries=world.queries * np.float32(scale))
+    with pytest.raises(RepconcError, match="the array of queries is the longest"):
+        split(given, sampled(given), "queries", 0)
+
+
 def test_exact_search_is_exact(world):
     scores = world.queries @ world.documents.T
     np.testing.assert_array_equal(exact(world.queries, world.documents, 10), np.argsort(-scores, axis=1)[:, :10])

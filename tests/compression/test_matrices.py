@@ -112,6 +112,7 @@ def test_a_pickle_is_never_opened(tmp_path):
         (np.ones((2, 3, 4)), "matrix of numbers"),
         (np.array([["a", "b"]]), "matrix of numbers"),
         (np.ones((0, 3)), "empty"),
+        ([[1.0, 2.0], [3.0]], "matrix of numbers"),
     ],
 )
 def test_what_is_no_matrix_gets_a_sentence(array, sentence):
@@ -123,3 +124,34 @@ def test_vectors_of_different_lengths_get_a_sentence(tmp_path):
     pq.write_table(pa.table({"v": [[1.0, 2.0], [1.0]]}), tmp_path / "ragged.parquet")
     with pytest.raises(RepconcError, match=r"Row 1 of .* not as long"):
         list(open_matrix(tmp_path / "ragged.parquet").blocks())
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_gap_in_a_vector_is_named_by_its_row(tmp_path, fixed):
+    rows = [[1.0, 2.0] for _ in range(20)]
+    rows[13][1] = None
+    kind = pa.list_(pa.float32(), 2) if fixed else pa.list_(pa.float32())
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "gap.parquet")
+    with pytest.raises(RepconcError, match=r"Row 13 of .* has a gap"):
+        list(open_matrix(tmp_path / "gap.parquet").blocks(4))
+
+
+def test_damaged_pages_and_columns_of_one_name_get_a_sentence(tmp_path):
+    column = pa.array(np.random.default_rng(0).normal(size=(500, 8)).tolist())
+    pq.write_table(pa.table({"v": column}), tmp_path / "whole.parquet", compression="snappy")
+    content = bytearray((tmp_path / "whole.parquet").read_bytes())
+    content[4:60] = b"\xff" * 56
+    (tmp_path / "damaged.parquet").write_bytes(content)
+    with pytest.raises(RepconcError, match="cut or damaged"):
+        list(open_matrix(tmp_path / "damaged.parquet").blocks())
+    pq.write_table(pa.Table.from_arrays([column, column], names=["v", "v"]), tmp_path / "twice.parquet")
+    with pytest.raises(RepconcError, match="several columns called 'v'"):
+        open_matrix(tmp_path / "twice.parquet", "v")
+
+
+def test_a_header_in_an_archive_that_is_no_python_gets_a_sentence(tmp_path):
+    np.save(tmp_path / "whole.npy", np.ones((10, 4), "f4"))
+    with zipfile.ZipFile(tmp_path / "odd.npz", "w") as archive:
+        archive.writestr("a.npy", (tmp_path / "whole.npy").read_bytes().replace(b"(10, 4)", b"(10, 4("))
+    with pytest.raises(RepconcError, match="is no archive of arrays"):
+        open_matrix(tmp_path / "odd.npz")
