@@ -20,6 +20,10 @@ class BusyError(RepconcError):
     """Another process is at work on the same thing; later it may go."""
 
 
+class ReplacedError(RepconcError):
+    """What was opened is no longer what lies there."""
+
+
 def first_line(error: BaseException) -> str:
     """What another library says went wrong, short enough for a sentence of ours."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

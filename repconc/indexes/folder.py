@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repconc.errors import BusyError, DocumentError, RepconcError, first_line
 from repconc.files import locked, make_directory, remove_partials
-from repconc.indexes.manifest import MANIFEST, read_manifest
+from repconc.indexes.manifest import MANIFEST, read_manifest, require_index
 
 OURS = re.compile(
     r"\d{6,}\.(codec|centroids|codes|offsets|numbers|ids|ends|hashes|owners|documents|fields|removed|spool)"
@@ -25,7 +25,7 @@ def writing(folder: Path, new: bool = False) -> Iterator[None]:
         refuse_foreign(folder)
         make_directory(folder)
     else:
-        read_manifest(folder)
+        require_index(folder)
     try:
         with locked(folder / MANIFEST, wait=False):
             _clean(folder)
@@ -57,7 +57,7 @@ def refuse_foreign(folder: Path) -> None:
 def _clean(folder: Path) -> None:
     names = read_manifest(folder).names() if (folder / MANIFEST).exists() else set()
     for path in folder.iterdir():
-        if OURS.fullmatch(path.name) and path.name not in names:
+        if path.name not in names and OURS.fullmatch(path.name):
             path.unlink()
     remove_partials(folder, of=MANIFEST)
 

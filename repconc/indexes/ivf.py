@@ -76,13 +76,13 @@ class Index:
             self.lists, self._shared = like.lists, like._shared
         else:
             self._open_shared()
-        opened = [] if like is None else like.segments
+        opened = {} if like is None else {reader.segment.files["codes"].name: reader for reader in like.segments}
         self.segments = [self._reader(segment, opened) for segment in self.manifest.segments]
 
-    def _reader(self, segment: Segment, opened: list[SegmentReader]) -> SegmentReader:
-        for reader in opened:
-            if reader.holds(segment):
-                return reader.with_removals(self.folder, segment)
+    def _reader(self, segment: Segment, opened: dict[str, SegmentReader]) -> SegmentReader:
+        reader = opened.get(segment.files["codes"].name)
+        if reader is not None and reader.holds(segment):
+            return reader.with_removals(self.folder, segment)
         return SegmentReader(self.folder, segment, self.manifest.bytes, self.manifest.lists)
 
     def _open_shared(self) -> None:

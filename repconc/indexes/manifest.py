@@ -72,10 +72,14 @@ class IndexManifest(Settings):
         return hashlib.sha256(self.model_copy(update={"checksum": ""}).model_dump_json().encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> IndexManifest:
-    path = folder / MANIFEST
-    if not path.exists():
+def require_index(folder: Path) -> None:
+    if not (folder / MANIFEST).exists():
         raise RepconcError(f"{folder} holds no index: it has no {MANIFEST}; 'repconc index build' makes one.")
+
+
+def read_manifest(folder: Path) -> IndexManifest:
+    require_index(folder)
+    path = folder / MANIFEST
     content = path.read_bytes()
     manifest = parse_model(content, path, IndexManifest)
     if content != as_json(manifest.signed()):

@@ -70,9 +70,9 @@ class SegmentWriter:
         path = self._folder / self._stem
         entries["numbers"] = write_checked(path.with_suffix(".numbers"), order)
         entries["offsets"] = write_checked(path.with_suffix(".offsets"), offsets.astype("<i8"))
-        ends = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ends = offsets[1:][np.diff(offsets) > 0].tolist()  # of lists that hold something: few, where few are added
         with CheckedWriter(path.with_suffix(".codes")) as writer:
-            for start, stop in ends:
+            for start, stop in zip([0, *ends[:-1]], ends, strict=True):
                 writer.write(to_blocks(codes[order[start:stop]]))
         entries["codes"] = writer.entry
         self._spool_path.unlink()

@@ -12,7 +12,7 @@ import numpy as np
 
 from repconc.codec import Codec
 from repconc.codec_files import to_bytes
-from repconc.errors import RepconcError
+from repconc.errors import RepconcError, ReplacedError
 from repconc.indexes.checked import write_checked
 from repconc.indexes.folder import writing
 from repconc.indexes.ivf import Index
@@ -89,14 +89,19 @@ def build(
     return Index(folder)
 
 
-def add(folder: Path, batches: Batches, *, replace: bool = False, without: Collection[str] = ()) -> Changes:
+def add(
+    folder: Path, batches: Batches, *, replace: bool = False, without: Collection[str] = (), like: Index | None = None
+) -> Changes:
     """Add documents in a segment of their own. replace: those whose id is there already are replaced, else refused.
 
-    without: ids of other documents, which are removed in the same commit where they are there.
+    without: ids of other documents, which are removed in the same commit where they are there. like: a state of the
+    index that is open already, of which only what is new has to be opened; codes for it must not get into another one.
     """
     with writing(folder):
-        index = Index(folder)
+        index = Index(folder, like)
         manifest = index.manifest
+        if like is not None and manifest.files != like.manifest.files:
+            raise ReplacedError(f"Another index took the place of {folder}; open it again.")
         writer = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords))
         writer.expect(index.fields)
         old: list[set[int]] = [set() for _ in index.segments]
@@ -151,14 +156,14 @@ def compact(folder: Path, progress: Progress = lambda done, total: None) -> Chan
         return _merge(folder, index, index.segments, progress)
 
 
-def merge_small(folder: Path, at_most: int) -> Changes:
-    """Merge the smallest segments where there are more than `at_most`: many small additions leave many.
+def merge_small(folder: Path, at_most: int, like: Index | None = None) -> Changes:
+    """Merge the smallest segments where there are more than `at_most`: many small additions leave many. like: as above.
 
     A segment joins when those before it are together at least half as large, so that a document is rewritten as often
     as sizes can double, and not with every addition.
     """
     with writing(folder):
-        index = Index(folder)
+        index = Index(folder, like)
         ordered = sorted(index.segments, key=_living)
         count = len(ordered) - at_most + 1
         if count < 2:

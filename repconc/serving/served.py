@@ -170,7 +170,7 @@ class Served:
         if len(self.snapshot.index.segments) <= self.limits.segments * (PATIENCE if busy else 1):
             return
         try:
-            merge_small(self.snapshot.index.folder, self.limits.segments)
+            merge_small(self.snapshot.index.folder, self.limits.segments, like=self.snapshot.index)
             self._refresh()
         except Exception as error:  # what was written is written, and after the next write it is tried again
             log.warning("the segments of index %r cannot be merged: %r", self.source.name, first_line(error))

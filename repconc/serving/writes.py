@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repconc.errors import RepconcError, first_line
+from repconc.errors import RepconcError, ReplacedError, first_line
 from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import read_manifest
 from repconc.indexes.queries import read_queries
@@ -90,7 +90,10 @@ def commit(
     """
     index, plan = snapshot.index, plan_of(snapshot.index, changes)
     coded = list(_coded(snapshot, list(plan.documents.values()), encode))
-    add(index.folder, _checked(index, served, coded), replace=True, without=plan.gone)
+    try:
+        add(index.folder, _checked(index, served, coded), replace=True, without=plan.gone, like=index)
+    except ReplacedError as error:
+        raise _replaced() from error
     version = read_manifest(index.folder).version
     if served.resolve() != index.folder:  # written into what nobody asks any more
         raise _replaced()
@@ -111,8 +114,8 @@ def _coded(
 
 
 def _checked(index: Index, served: Path, coded: list[tuple[list[Document], np.ndarray]]) -> Batches:
-    """Under the lock: codes of an index that another one has replaced in the meantime must not get into that one."""
-    if served.resolve() != index.folder or read_manifest(index.folder).files != index.manifest.files:
+    """Under the lock: what is written into a folder that the name no longer leads to would never be seen."""
+    if served.resolve() != index.folder:
         raise _replaced()
     yield from coded
 

@@ -1,17 +1,18 @@
 """What a service needs of an index: reopening that shares, merging of small segments, steps that are timed."""
 
 import random
+import shutil
 
 import numpy as np
 import pytest
 
-from repconc.errors import BusyError
+from repconc.errors import BusyError, ReplacedError
 from repconc.files import locked
 from repconc.indexes.ivf import Index
 from repconc.indexes.manifest import MANIFEST
 from repconc.indexes.stopwatch import Stopwatch
-from repconc.indexes.writing import Changes, add, compact, merge_small, remove
-from tests.indexes.conftest import batches
+from repconc.indexes.writing import Changes, add, build, compact, merge_small, remove
+from tests.indexes.conftest import batches, codecs
 from tests.indexes.states import batch, contents, operation
 
 
@@ -56,6 +57,22 @@ def test_additions_and_removals_in_one_commit(folder):
     assert index.manifest.version == version + 1 and len(index) == 303 and "d0" not in index and "d304" in index
     assert add(folder, iter(()), without=["d2"]) == Changes(removed=1)
     assert add(folder, iter(()), without=["d2"]) == Changes()
+
+
+def test_additions_over_what_is_open_already(folder, queries):
+    """The writer opens only what is new; and codes for one index do not get into another that took its place."""
+    opened = Index(folder)
+    add(folder, batches(range(300, 310)))
+    add(folder, batches(range(310, 320)), like=opened)
+    assert len(Index(folder)) == 320
+    merge_small(folder, 1, like=opened)
+    same(Index(folder), Index(folder, like=opened), queries)
+    shutil.rmtree(folder)
+    coding, scoring = codecs(seed=1)
+    build(folder, batches(range(50)), coding=coding, scoring=scoring, lists=12)
+    with pytest.raises(ReplacedError, match="took the place"):
+        add(folder, batches(range(320, 330)), like=opened)
+    assert len(Index(folder)) == 50
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -141,10 +141,10 @@ def test_a_write_is_acknowledged_before_segments_are_merged(tmp_path, monkeypatc
     folder = vector_index(tmp_path / "index", range(100))
     merging, go, plain = threading.Event(), threading.Event(), served.merge_small
 
-    def slow(*arguments):
+    def slow(*arguments, **named):
         merging.set()
         go.wait(20)
-        return plain(*arguments)
+        return plain(*arguments, **named)
 
     monkeypatch.setattr(served, "merge_small", slow)
 
