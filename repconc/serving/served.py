@@ -37,7 +37,7 @@ WIDE = 8
 WATCH_SECONDS = 0.5
 RETRY_SECONDS = 5.0
 """Until a version that could not be opened is tried again."""
-PATIENCE = 4
+PATIENCE = 2
 """How many times as many segments there may be while writes come without a pause."""
 WRITTEN_TOGETHER = 256
 ENCODED_AT_A_TIME = 32

@@ -32,7 +32,7 @@ class Limits(Settings):
     """Bytes of a request."""
     answer: PositiveInt = 16 << 20
     """Bytes of an answer."""
-    segments: PositiveInt = 8
+    segments: PositiveInt = 4
     """Of an index, until the small ones are merged."""
 
 

@@ -129,8 +129,8 @@ def test_segments_do_not_pile_up(tmp_path):
     with running(folder, folder=tmp_path) as server:
         for number in range(70):
             assert write(server, row(f"new{number}", number)).status == 200
-            assert server.ask("/v1/index").json["segments"] <= 33, "not even while writes come without a pause"
-        wait_for(lambda: server.ask("/v1/index").json["segments"] <= 8, 5)
+            assert server.ask("/v1/index").json["segments"] <= 9, "not even while writes come without a pause"
+        wait_for(lambda: server.ask("/v1/index").json["segments"] <= 4, 5)
         assert server.ask("/v1/index").json["documents"] == 170
     index = Index(folder)
     index.verify()
@@ -149,21 +149,21 @@ def test_a_write_is_acknowledged_before_segments_are_merged(tmp_path, monkeypatc
     monkeypatch.setattr(served, "merge_small", slow)
 
     async def scenario(index):
-        for number in range(12):
+        for number in range(6):
             await asyncio.wait_for(index.change(Removal(f"d{number}")), 5)
             vector = np.array([vector_of(number)], np.float32)
             await asyncio.wait_for(index.change(Upsert([Document(f"new{number}", "")], vector)), 5)
         before = len(index.snapshot.index.segments)
         await asyncio.to_thread(merging.wait, 5)
         go.set()
-        while len(index.snapshot.index.segments) > 8:
+        while len(index.snapshot.index.segments) > 4:
             await asyncio.sleep(0.05)
         return before
 
-    assert drive(folder, scenario) > 8 and merging.is_set()
+    assert drive(folder, scenario) > 4 and merging.is_set()
     index = Index(folder)
     index.verify()
-    assert len(index) == 100 and "new11" in index and "d11" not in index
+    assert len(index) == 100 and "new5" in index and "d5" not in index
 
 
 def test_faults_of_the_server_are_not_blamed_on_the_document(tmp_path):
