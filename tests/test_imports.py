@@ -9,6 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "repconc"
 
+CODECS = {"codec", "additive", "codec_files"}
 BASE = {"errors", "records", "files", "lines", "config", "packages", "vectors"}
 MAY_IMPORT = {
     "errors": set(),
@@ -21,18 +22,21 @@ MAY_IMPORT = {
     "kernel": {"errors"},
     "maps": {"errors"},
     "codec": {"errors", "kernel", "maps", "records"},
+    "additive": {"codec", "errors", "kernel"},
+    "codec_files": {"additive", "codec", "errors", "maps"},
     "losses": set(),
-    "quantization": {"codec", "errors", "maps"},
+    "quantization": CODECS | {"errors", "maps"},
     "data": BASE,
     "evaluation": BASE,
-    "indexes": BASE | {"codec", "kernel", "maps"},
-    "models": BASE | {"data", "codec", "maps"},
-    "training": BASE | {"codec", "kernel", "quantization", "models", "losses", "indexes", "data", "evaluation"},
+    "indexes": BASE | CODECS | {"kernel", "maps"},
+    "models": BASE | CODECS | {"data", "maps"},
+    "training": BASE | CODECS | {"kernel", "quantization", "models", "losses", "indexes", "data", "evaluation"},
     "search": BASE | {"indexes", "models"},
     "indexing": BASE | {"codec", "data", "indexes", "models", "search"},
     "baselines": BASE | {"codec", "maps", "models", "quantization", "losses", "indexes", "training"},
     "compression": BASE
-    | {"codec", "maps", "models", "quantization", "data", "indexes", "evaluation", "training", "baselines"},
+    | CODECS
+    | {"maps", "models", "quantization", "data", "indexes", "evaluation", "training", "baselines"},
     "serving": BASE | {"codec", "indexes", "models", "search"},
 }
 

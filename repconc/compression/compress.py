@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from repconc.codec import Codec, to_bytes
+from repconc.codec import Codec
+from repconc.codec_files import to_bytes
 from repconc.compression.given import Digest, Given, Sample, Vector, look_through, open_given, paired
 from repconc.compression.learner import Learned, Learner, Plan, scale_of
 from repconc.compression.learning import (
