@@ -29,8 +29,8 @@ SLOW = " and ".join(f"n!={number}" for number in range(290))
 def large(tmp_path_factory):
     """So many documents that a filter over them takes seconds."""
     coding, scoring = codecs()
-    documents = [Document(f"d{n}", "", "", {"n": 3000 + n % 30}) for n in range(60_000)]
-    codes = np.tile(make_codes(range(600)), (100, 1))
+    documents = [Document(f"d{n}", "", "", {"n": 3000 + n % 30}) for n in range(150_000)]
+    codes = np.tile(make_codes(range(600)), (250, 1))
     folder = tmp_path_factory.mktemp("large") / "index"
     return build(folder, [(documents, codes)], coding=coding, scoring=scoring, lists=12).folder
 
@@ -38,7 +38,7 @@ def large(tmp_path_factory):
 def test_the_filter_is_as_slow_as_it_is_meant_to_be(large):
     began = time.perf_counter()
     assert len(Index(large).search(np.ones(15), filter=SLOW)[0]) == 10
-    assert time.perf_counter() - began > 0.8
+    assert time.perf_counter() - began > 0.6, "longer than the times that the others give it"
 
 
 def test_a_filter_is_given_up_when_nobody_waits(large):
