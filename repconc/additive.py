@@ -51,7 +51,8 @@ class AdditiveCodec(Codec):
     def _nearest(self, transformed: np.ndarray) -> np.ndarray:
         """[n, D] -> [n, M]: of each vector the best code that a beam search finds."""
         starts = range(0, len(transformed), VECTORS_AT_A_TIME)
-        parts = [beam_search(transformed[start : start + VECTORS_AT_A_TIME], self.floats, BEAM) for start in starts]
+        groups = [transformed[start : start + VECTORS_AT_A_TIME] for start in starts]
+        parts = [beam_search(group, self.floats, self.half_norms, BEAM) for group in groups]
         return np.concatenate(parts) if parts else np.empty((0, self.blocks), np.uint8)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
@@ -91,31 +92,41 @@ class AdditiveCodec(Codec):
         return np.asarray((self.floats**2).sum(axis=2) / 2)
 
 
-def beam_search(vectors: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
-    """[n, D] and [M, K, D] -> [n, M] uint8. A beam of one takes the nearest codeword at each level.
-
-    What is kept of a vector are its residuals r, one for each partial code, and how much closer to zero than the
-    vector they are: |r - c|^2 = |r|^2 - 2 (<r, c> - |c|^2 / 2).
-    """
-    n, D = vectors.shape
-    M, K, _ = codebooks.shape
-    rows = np.arange(n)[:, None]
-    residuals = vectors[:, None]  # [n, b, D]
-    gained = np.zeros((n, 1, 1), np.float32)  # [n, b, 1], halved
-    codes = np.empty((n, 1, 0), np.uint8)  # [n, b, m]
-    for m, codebook in enumerate(codebooks):
-        closeness = residuals.reshape(-1, D) @ codebook.T - (codebook**2).sum(axis=1) / 2
-        total = (closeness.reshape(n, -1, K) + gained).reshape(n, -1)  # [n, b * K]
-        best = _highest(total, min(beam, total.shape[1]) if m < M - 1 else 1)  # [n, b]
-        parents, words = np.divmod(best, K)
-        gained = np.take_along_axis(total, best, axis=1)[..., None]
-        residuals = residuals[rows, parents] - codebook[words]
+def beam_search(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:
+    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8. A beam of one takes the nearest codeword at each level."""
+    rows = np.arange(len(vectors))[:, None]
+    residuals, gained = vectors[:, None], np.zeros((len(vectors), 1), np.float32)  # [n, b, D], [n, b]
+    codes = np.empty((len(vectors), 1, 0), np.uint8)  # [n, b, m]
+    last = len(codebooks) - 1
+    for m, (codebook, norms) in enumerate(zip(codebooks, half_norms, strict=True)):
+        residuals, gained, parents, words = next_level(residuals, gained, codebook, norms, beam if m < last else 1)
         codes = np.concatenate([codes[rows, parents], words[..., None].astype(np.uint8)], axis=2)
     return np.asarray(codes[:, 0])
 
 
+def next_level(
+    residuals: np.ndarray, gained: np.ndarray, codebook: np.ndarray, half_norms: np.ndarray, beam: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """One level of the beam search: the best partial codes that are one codeword longer.
+
+    What is kept of a vector are its residuals r [n, b, D], one for each partial code, and half of how much closer to
+    zero than the vector they are [n, b]: |r - c|^2 = |r|^2 - 2 (<r, c> - |c|^2 / 2). With them come the partial codes
+    that they go on from [n, b], and the codewords that were added [n, b].
+    """
+    n, _, D = residuals.shape
+    K = len(codebook)
+    closeness = residuals.reshape(-1, D) @ codebook.T - half_norms
+    total = (closeness.reshape(n, -1, K) + gained[..., None]).reshape(n, -1)  # [n, b * K]
+    best = _highest(total, min(beam, total.shape[1]))
+    parents, words = np.divmod(best, K)
+    residuals = residuals[np.arange(n)[:, None], parents] - codebook[words]
+    return residuals, np.take_along_axis(total, best, axis=1), parents, words
+
+
 def _highest(values: np.ndarray, count: int) -> np.ndarray:
-    """[n, v] -> [n, count]: where the highest values of each row are, in no order."""
+    """[n, v] -> [n, count]: where the highest values of each row are, the highest first."""
     if count == 1:
         return np.asarray(values.argmax(axis=1)[:, None])
-    return np.asarray(np.argpartition(values, -count, axis=1)[:, -count:])
+    best = np.argpartition(values, -count, axis=1)[:, -count:]
+    order = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
+    return np.asarray(np.take_along_axis(best, order, axis=1))

@@ -31,9 +31,8 @@ class MatchingLoss(StageOneLoss):
         assert isinstance(self.quantizer, ProductQuantizer)
         codebooks = self.quantizer.codebooks  # [M, K, d]
         distances = squared_distances(self.quantizer.split(documents).transpose(0, 1), codebooks)  # [M, N, K]
-        temperature = (
-            distances.detach().amin(dim=2).mean()
-        )  # the nearest is about e times as likely as one twice as far
+        # The nearest is about e times as likely as one twice as far.
+        temperature = distances.detach().amin(dim=2).mean()
         likely = (-distances / temperature).softmax(dim=2)
         chosen = torch.nn.functional.one_hot(codes.T, codebooks.shape[1]) + (likely - likely.detach())
         blocks = torch.bmm(chosen, codebooks).transpose(0, 1)  # [N, M, d]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from repconc.codec import Codec
 from repconc.codec_files import to_bytes
-from repconc.compression.given import Digest, Given, Sample, Vector, look_through, open_given, paired
+from repconc.compression.given import Digest, Given, Sample, look_through, open_given, paired
 from repconc.compression.learner import Learned, Learner, Plan, scale_of
 from repconc.compression.learning import (
     Mode,
@@ -28,6 +28,7 @@ from repconc.compression.learning import (
     relevant_to,
     split_queries,
 )
+from repconc.compression.rows import Vector
 from repconc.errors import RepconcError
 from repconc.files import remove_whole
 from repconc.indexes.folder import refuse_foreign

@@ -5,37 +5,27 @@ is a sample of them that fits into memory: those that are marked as relevant, an
 """
 
 import hashlib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from repconc.compression.matrices import ROWS_AT_A_TIME, Matrix, open_matrix, parquet_batches
-from repconc.data.beir import read_documents, read_qrels
-from repconc.errors import RepconcError, first_line, import_extra
+from repconc.compression.matrices import Matrix, open_matrix
+from repconc.compression.rows import Documents, Vector, brought, listed, numbers, records_of, same_order
+from repconc.data.beir import read_qrels
+from repconc.errors import RepconcError
 from repconc.indexes.document_writer import metadata_as_json
-from repconc.lines import is_id, read_lines, refuse
 from repconc.maps import unit
 from repconc.packages import Progress
 from repconc.records import Document, Qrels
-from repconc.vectors import Vectors
 
 SAMPLE = 131_072
 """Documents that are learned from and measured with; all where there are fewer."""
 NEARLY_ONE = 1e-3
 SHORTEST, LONGEST = 1e-3, 30_000
 """What the longest vector may have as its length: centroids are kept in half precision."""
-
-HALF = re.compile("[\ud800-\udfff]")
-"""Half of a character, which no file can hold."""
-
-Vector = Path | str | np.ndarray
-Ids = Callable[[], Iterator[str]]
-"""All ids in the order of the vectors; asked for once a pass."""
-Documents = Callable[[], Iterator[Document]]
 
 
 @dataclass(frozen=True)
@@ -79,12 +69,12 @@ def open_given(
         raise RepconcError("Give ids or documents, not both: documents bring their ids.")
     if queries is None and (qrels is not None or query_ids is not None):
         raise RepconcError("There are labels or ids of queries but no queries; give the query vectors too.")
-    own = _listed(ids) if ids is not None else _brought(vectors)
+    own = listed(ids) if ids is not None else brought(vectors)
     named = own is not None or documents is not None
     if documents is None:
-        records = _records(vectors, own or _numbers(len(matrix)))
+        records = records_of(vectors, own or numbers(len(matrix)))
     else:
-        records = _same_order(Path(documents), own)
+        records = same_order(Path(documents), own)
     if queries is None:
         return Given(matrix, records, named)
     asked = open_matrix(queries, query_name, "the array of queries")
@@ -93,8 +83,8 @@ def open_given(
             f"The documents have {matrix.dimension} dimensions and the queries {asked.dimension}: "
             "both must come from the same encoder."
         )
-    given_ids = _listed(query_ids) if query_ids is not None else _brought(queries)
-    names = list((given_ids or _numbers(len(asked)))())
+    given_ids = listed(query_ids) if query_ids is not None else brought(queries)
+    names = list((given_ids or numbers(len(asked)))())
     if len(names) != len(asked) or len(set(names)) != len(names):
         raise RepconcError(
             f"There are {len(set(names))} different ids for {len(asked)} query vectors; each row needs its own."
@@ -188,88 +178,6 @@ def paired(given: Given) -> Iterator[tuple[list[Document], np.ndarray]]:
         yield group, block
     if next(reader, None) is not None:
         raise RepconcError(f"There are more than {seen} documents for {seen} vectors; each needs its own row.")
-
-
-def _numbers(count: int) -> Ids:
-    return lambda: map(str, range(count))
-
-
-def _listed(ids: Path | str | Sequence[str]) -> Ids:
-    """Ids from a file with one a line, or as they were given."""
-    if isinstance(ids, Path | str):
-        path = Path(ids)
-        return lambda: (_printable(line, row, path) for row, (_, line) in enumerate(read_lines(path)))
-    held = tuple(ids)  # it is read several times
-    return lambda: (_printable(id, row, "the list of ids") for row, id in enumerate(held))
-
-
-def _brought(vectors: Vector) -> Ids | None:
-    """The ids that a file of vectors has itself; None where it has none."""
-    if not isinstance(vectors, Path | str):
-        return None
-    path = Path(vectors)
-    if path.is_dir():
-        every = chain.from_iterable
-        return lambda: (_printable(id, row, path) for row, id in enumerate(every(Vectors(path).id_blocks())))
-    if path.suffix != ".parquet":
-        return None
-    column = next((name for name in ("_id", "id") if name in _columns(path)), None)
-    if column is None:
-        return None
-    return lambda: (_printable(row[column], number, path) for number, row in enumerate(_rows(path, [column])))
-
-
-def _records(vectors: Vector, ids: Ids) -> Documents:
-    """Documents of these ids; columns of a parquet file that are called text and title are taken as such."""
-    texts: list[str] = []
-    if isinstance(vectors, Path | str) and Path(vectors).suffix == ".parquet":
-        texts = [name for name in ("text", "title") if name in _columns(Path(vectors))]
-    if not texts:
-        return lambda: (Document(id, "") for id in ids())
-
-    def read() -> Iterator[Document]:
-        rows = _rows(Path(str(vectors)), texts)
-        for id in ids():  # where there are more or fewer ids than rows, whoever reads both says so
-            row = next(rows, {})
-            yield Document(id, str(row.get("text") or ""), str(row.get("title") or ""))
-
-    return read
-
-
-def _same_order(path: Path, own: Ids | None) -> Documents:
-    """Documents of JSON lines; where the vectors have ids too, they must agree."""
-
-    def read() -> Iterator[Document]:
-        names = own() if own is not None else None
-        for place, document in read_documents(path, refuse):
-            name = next(names, None) if names is not None else document.id
-            if name != document.id:
-                raise RepconcError(f"{place}: the document is {document.id!r} and the vector of that row {name!r}.")
-            yield document
-
-    return read
-
-
-def _columns(path: Path) -> set[str]:
-    """Those that hold one value a row."""
-    arrow, parquet = import_extra("pyarrow", extra="parquet"), import_extra("pyarrow.parquet", extra="parquet")
-    with parquet.ParquetFile(path, memory_map=True) as file:
-        return {field.name for field in file.schema_arrow if not arrow.types.is_nested(field.type)}
-
-
-def _rows(path: Path, columns: list[str]) -> Iterator[dict[str, object]]:
-    try:
-        for batch in parquet_batches(path, columns, ROWS_AT_A_TIME):
-            for row in batch.to_pylist():
-                yield {name: value.decode() if isinstance(value, bytes) else value for name, value in row.items()}
-    except UnicodeDecodeError as error:
-        raise RepconcError(f"{path} holds text that is not UTF-8 ({first_line(error)}); write it again.") from error
-
-
-def _printable(id: object, row: int, source: object) -> str:
-    if id is None or not is_id(str(id)) or HALF.search(str(id)):
-        raise RepconcError(f"The id in row {row} of {source} is missing, empty or not printable.")
-    return str(id)
 
 
 def _judgements(qrels: Path | str | Mapping[str, Mapping[str, int]]) -> Qrels:

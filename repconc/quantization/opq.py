@@ -20,11 +20,9 @@ from torch import Tensor
 from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.maps import VectorMap
-from repconc.quantization.sinkhorn import lowest
+from repconc.quantization.kmeans import move_to_means, read_sample
 
 Report = Callable[[int, int], None]
-VECTORS_AT_A_TIME = 2048
-"""Whose distances to all codewords stay in the cache: a step of k-means is bound by memory, not by arithmetic."""
 
 
 def train_opq(
@@ -39,10 +37,8 @@ def train_opq(
     progress: Report | None = None,
 ) -> Codec:
     """A codec with its rotation, learned from a sample of vectors [N, D]; `rotate=False` gives plain PQ."""
-    x = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
+    x = read_sample(vectors, codewords)
     N, D = x.shape
-    if codewords > N:
-        raise RepconcError(f"There are {N} vectors for {codewords} codewords; give more vectors or fewer codewords.")
     if not 1 <= blocks <= D:
         raise RepconcError(f"Vectors of {D} dimensions cannot be cut into {blocks} blocks.")
     generator = torch.Generator().manual_seed(seed)
@@ -51,7 +47,9 @@ def train_opq(
     codebooks = rotated[:, torch.randperm(N, generator=generator)[:codewords]].clone()  # [M, K, d]
     total = final + (turns if rotate else 0)
     for turn in range(total):
-        codes = _lloyd(rotated, codebooks, generator)  # [M, N]; codebooks are moved in place
+        codes = torch.stack(
+            [move_to_means(*block, generator) for block in zip(rotated, codebooks, strict=True)]
+        )  # [M, N]
         if rotate and turn < turns:
             u, _, vt = torch.linalg.svd(x.T @ _decode(codebooks, codes)[:, :D])
             rotation = u @ vt
@@ -78,25 +76,6 @@ def balanced_rotation(x: Tensor, blocks: int) -> Tensor:
     order = [index for block in members for index in block]
     rotation: Tensor = directions[:, order].float()
     return rotation
-
-
-def _lloyd(rotated: Tensor, codebooks: Tensor, generator: torch.Generator) -> Tensor:
-    """One step of k-means in every block: codes [M, N] for the old codewords, which then move to their means.
-
-    A codeword that nobody uses moves to a random vector.
-    """
-    codes = torch.empty(rotated.shape[:2], dtype=torch.long)
-    for m, (block, codebook) in enumerate(zip(rotated, codebooks, strict=True)):
-        norms = (codebook**2).sum(dim=1)
-        for start in range(0, len(block), VECTORS_AT_A_TIME):
-            rows = slice(start, start + VECTORS_AT_A_TIME)
-            codes[m, rows] = lowest(torch.addmm(norms, block[rows], codebook.T, alpha=-2))
-        counts = torch.bincount(codes[m], minlength=len(codebook))
-        sums = torch.zeros_like(codebook).index_add_(0, codes[m], block)
-        used = counts > 0
-        codebook[used] = sums[used] / counts[used, None]
-        codebook[~used] = block[torch.randint(len(block), (int((~used).sum()),), generator=generator)]
-    return codes
 
 
 def _decode(codebooks: Tensor, codes: Tensor) -> Tensor:

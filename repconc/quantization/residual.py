@@ -16,12 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repconc.additive import AdditiveCodec
-from repconc.errors import RepconcError
-from repconc.quantization.sinkhorn import lowest
+from repconc.additive import AdditiveCodec, next_level
+from repconc.quantization.kmeans import VECTORS_AT_A_TIME, move_to_means, read_sample
 
 Report = Callable[[int, int], None]
-VECTORS_AT_A_TIME = 2048
 LEVEL_SAMPLE = 16384
 """Vectors that a level's k-means sees, each with the residuals of its partial codes."""
 BEAM = 4
@@ -40,18 +38,17 @@ def train_residual(
     progress: Report | None = None,
 ) -> AdditiveCodec:
     """Codebooks learned from a sample of vectors [N, D]."""
-    x = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
+    x = read_sample(vectors, codewords)
     N, D = x.shape
-    if codewords > N:
-        raise RepconcError(f"There are {N} vectors for {codewords} codewords; give more vectors or fewer codewords.")
     generator = torch.Generator().manual_seed(seed)
-    chosen = x[torch.randperm(N, generator=generator)[:LEVEL_SAMPLE]]
+    chosen = x[torch.randperm(N, generator=generator)[:LEVEL_SAMPLE]].numpy()
     codebooks = torch.empty(levels, codewords, D)
-    residuals, gained = chosen[:, None], torch.zeros(len(chosen), 1)  # [n, b, D], [n, b]
+    residuals, gained = chosen[:, None], np.zeros((len(chosen), 1), np.float32)  # [n, b, D], [n, b]
     total = levels + turns
     for level in range(levels):
-        codebooks[level] = _kmeans(residuals.reshape(-1, D), codewords, generator)
-        residuals, gained = _go_on(residuals, gained, codebooks[level])
+        codebooks[level] = _kmeans(torch.from_numpy(residuals.reshape(-1, D)), codewords, generator)
+        codebook = codebooks[level].numpy()
+        residuals, gained, _, _ = next_level(residuals, gained, codebook, (codebook**2).sum(axis=1) / 2, BEAM)
         if progress:
             progress(level + 1, total)
     for turn in range(turns):
@@ -78,27 +75,8 @@ def least_squares(x: Tensor, codes: Tensor, codewords: int) -> Tensor:
 
 
 def _kmeans(x: Tensor, codewords: int, generator: torch.Generator) -> Tensor:
-    """[K, D]: a codeword that nobody uses moves to a random vector."""
+    """[K, D]"""
     codebook = x[torch.randperm(len(x), generator=generator)[:codewords]].clone()
     for _ in range(TURNS_OF_KMEANS):
-        codes = torch.cat([_nearest(part, codebook) for part in torch.split(x, VECTORS_AT_A_TIME)])
-        counts = torch.bincount(codes, minlength=codewords)
-        sums = torch.zeros_like(codebook).index_add_(0, codes, x)
-        used = counts > 0
-        codebook[used] = sums[used] / counts[used, None]
-        codebook[~used] = x[torch.randint(len(x), (int((~used).sum()),), generator=generator)]
+        move_to_means(x, codebook, generator)
     return codebook
-
-
-def _nearest(x: Tensor, codebook: Tensor) -> Tensor:
-    return lowest(torch.addmm((codebook**2).sum(dim=1), x, codebook.T, alpha=-2))
-
-
-def _go_on(residuals: Tensor, gained: Tensor, codebook: Tensor) -> tuple[Tensor, Tensor]:
-    """One level of the beam search: [n, b, D] and [n, b] for the best partial codes of each vector."""
-    n, _, D = residuals.shape
-    closeness = torch.addmm(-(codebook**2).sum(dim=1) / 2, residuals.reshape(-1, D), codebook.T)
-    total = (closeness.reshape(n, -1, len(codebook)) + gained[..., None]).reshape(n, -1)  # [n, b * K]
-    gained, best = total.topk(min(BEAM, total.shape[1]), dim=1)
-    parents, words = best // len(codebook), best % len(codebook)
-    return residuals[torch.arange(n)[:, None], parents] - codebook[words], gained

@@ -96,7 +96,7 @@ class Trainer:
             )
             rotation = {} if codec.map is None else {"rotation": codec.map.linear}
             seconds = np.array([time.monotonic() - start])
-            self._write(path, save({"codebooks": np.ascontiguousarray(codec.codebooks), "seconds": seconds} | rotation))
+            self._write(path, save({"codebooks": codec.codebooks, "seconds": seconds} | rotation))
         if self.recipe.stage_one.distillation or self.recipe.stage_two.distillation:
             self.teacher = Teacher(copy.deepcopy(self.model), self.examples, self.scale, self.ranks, self.chunk)
         arrays = load_file(path)

@@ -14,14 +14,13 @@ from repconc.codec import Codec, score
 from repconc.codec_files import from_bytes, make_codec, to_bytes
 from repconc.errors import RepconcError
 from repconc.kernel import kernel
-from repconc.losses.clustering import clustering
-from repconc.losses.ranking import ranking
 from repconc.maps import VectorMap
 from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.opq import train_opq
 from repconc.quantization.quantizer import Constraint
 from repconc.quantization.residual import least_squares, train_residual
 from repconc.quantization.structures import quantizer_of
+from tests.quantization.gradients import gradients_of_a_step
 
 
 def make(levels: int, codewords: int, dimension: int, seed: int = 0) -> AdditiveCodec:
@@ -55,14 +54,15 @@ def test_a_wide_beam_finds_the_best_code_of_all():
     codec, x = make(3, 5, 8), vectors(40, 8)
     every = np.array(list(itertools.product(range(5), repeat=3)), np.uint8)
     distances = ((x[:, None] - codec.decode(every)[None]) ** 2).sum(axis=2)
-    np.testing.assert_array_equal(beam_search(x, codec.floats, 25), every[distances.argmin(axis=1)])
+    np.testing.assert_array_equal(beam_search(x, codec.floats, codec.half_norms, 25), every[distances.argmin(axis=1)])
 
 
 def test_a_wider_beam_codes_closer():
     x = np.random.default_rng(0).normal(size=(500, 12)).astype(np.float32)
     codec = train_residual(x, 6, 16)
     errors = [
-        ((x - codec.decode(beam_search(x, codec.floats, beam))) ** 2).sum(axis=1).mean() for beam in (1, 2, 4, 16)
+        ((x - codec.decode(beam_search(x, codec.floats, codec.half_norms, beam))) ** 2).sum(axis=1).mean()
+        for beam in (1, 2, 4, 16)
     ]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 0.9 * errors[0]
@@ -74,7 +74,9 @@ def test_codes_are_those_of_faiss(beam):
     theirs = faiss.ResidualQuantizer(16, 4, 8)
     faiss.copy_array_to_vector(codec.floats.ravel(), theirs.codebooks)
     theirs.is_trained, theirs.max_beam_size = True, beam
-    assert (beam_search(x, codec.floats, beam) == theirs.compute_codes(x)).all(axis=1).mean() > 0.98  # near ties differ
+    assert (beam_search(x, codec.floats, codec.half_norms, beam) == theirs.compute_codes(x)).all(
+        axis=1
+    ).mean() > 0.98  # near ties differ
 
 
 @settings(deadline=None, max_examples=25)
@@ -104,21 +106,10 @@ def test_every_level_uses_its_codewords_equally():
 def test_the_gradients_are_those_of_the_paper():
     """Straight through to the documents; to a codeword the sum over the documents that it is a part of."""
     quantizer = quantizer_of(make(4, 5, 8))
-    documents, queries = torch.randn(12, 8, requires_grad=True), torch.randn(6, 8, requires_grad=True)
-    positives, weight = torch.arange(6), 0.3
-    codes = quantizer.assign(documents, Constraint(epsilon=0.1))
-    quantized = quantizer.straight_through(documents, codes)
-    loss = ranking(queries, quantized, positives) + weight * clustering(documents, quantizer.decode(codes))
-    loss.backward()
-    decoded = quantizer.decode(codes).detach()
-    probabilities = (queries.detach() @ decoded.T).softmax(dim=1)
-    wanted = torch.nn.functional.one_hot(positives, 12).float()
-    of_ranking = (probabilities - wanted).T @ queries.detach() / 6  # [12, 8]
-    of_clustering = weight * 2 * (documents.detach() - decoded) / 12
-    torch.testing.assert_close(documents.grad, of_ranking + of_clustering)
+    codes, gradient = gradients_of_a_step(quantizer, torch.randn(12, 8))
     expected = torch.zeros_like(quantizer.codebooks)
     for document, code in enumerate(codes):
-        expected[torch.arange(4), code] += of_ranking[document] - of_clustering[document]
+        expected[torch.arange(4), code] += gradient[document]
     torch.testing.assert_close(quantizer.codebooks.grad, expected)
 
 

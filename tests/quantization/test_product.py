@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from repconc.codec import Codec, score
 from repconc.errors import RepconcError
-from repconc.losses.clustering import clustering
-from repconc.losses.ranking import ranking
 from repconc.maps import VectorMap
 from repconc.quantization.product import ProductQuantizer
 from repconc.quantization.quantizer import Constraint, squared_distances
+from tests.quantization.gradients import gradients_of_a_step
 
 
 def make(
@@ -86,24 +85,9 @@ def test_the_value_is_the_decoded_one_to_the_bit():
 def test_the_gradients_are_those_of_the_paper():
     """dL/dd = dLr/d(d^) + lambda dLm/dd; dL/dc = the sum of dL/d(d^) over the documents that use c (eq. 9, 10)."""
     quantizer, documents = make(12, 8, 4, 5)
-    queries = torch.randn(6, 8, requires_grad=True)
-    documents.requires_grad_()
-    positives, weight = torch.arange(6), 0.3
-    codes = quantizer.assign(documents, Constraint(epsilon=0.1))
-    quantized = quantizer.straight_through(documents, codes)
-    loss = ranking(queries, quantized, positives) + weight * clustering(documents, quantizer.decode(codes))
-    loss.backward()
-
-    decoded = quantizer.decode(codes).detach()
-    probabilities = (queries.detach() @ decoded.T).softmax(dim=1)
-    probabilities[torch.arange(6), positives] -= 1
-    from_ranking = probabilities.T @ queries.detach() / 6  # dLr / d(d^): [N, D]
-    from_clustering = 2 * weight * (documents.detach() - decoded) / 12  # lambda dLm / dd; minus it for d^
-    torch.testing.assert_close(documents.grad, from_ranking + from_clustering)
-    torch.testing.assert_close(queries.grad, probabilities @ decoded / 6)
-
+    codes, gradient = gradients_of_a_step(quantizer, documents)
     expected = torch.zeros_like(quantizer.codebooks)
-    whole = (from_ranking - from_clustering).reshape(12, 4, 2)
+    whole = gradient.reshape(12, 4, 2)
     for document in range(12):
         for block in range(4):
             expected[block, codes[document, block]] += whole[document, block]

@@ -1,0 +1,37 @@
+"""What both warm-ups do with a sample of vectors: look at it, and move codewords to the means of their vectors."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repconc.errors import RepconcError
+from repconc.quantization.sinkhorn import lowest
+
+VECTORS_AT_A_TIME = 2048
+"""Whose distances to all codewords stay in the cache: a step of k-means is bound by memory, not by arithmetic."""
+
+
+def read_sample(vectors: np.ndarray, codewords: int) -> Tensor:
+    """[N, D], enough of them."""
+    x = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
+    if codewords > len(x):
+        raise RepconcError(
+            f"There are {len(x)} vectors for {codewords} codewords; give more vectors or fewer codewords."
+        )
+    return x
+
+
+def move_to_means(x: Tensor, codebook: Tensor, generator: torch.Generator) -> Tensor:
+    """One step of k-means: codes [N] for the old codewords [K, d], which then move, in place.
+
+    A codeword that nobody uses moves to a random vector.
+    """
+    norms = (codebook**2).sum(dim=1)
+    nearest = [lowest(torch.addmm(norms, part, codebook.T, alpha=-2)) for part in torch.split(x, VECTORS_AT_A_TIME)]
+    codes = torch.cat(nearest)
+    counts = torch.bincount(codes, minlength=len(codebook))
+    sums = torch.zeros_like(codebook).index_add_(0, codes, x)
+    used = counts > 0
+    codebook[used] = sums[used] / counts[used, None]
+    codebook[~used] = x[torch.randint(len(x), (int((~used).sum()),), generator=generator)]
+    return codes
