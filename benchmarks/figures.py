@@ -50,3 +50,15 @@ def status(field: str, process: int | str = "self") -> int:
     """Bytes that the system counts for a process (Linux)."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that it started and that still run (Linux)."""
+    return [int(word) for task in Path(f"/proc/{process}/task").iterdir() for word in _children(task)]
+
+
+def _children(task: Path) -> list[str]:
+    try:
+        return (task / "children").read_text().split()
+    except OSError:  # the thread has ended
+        return []

@@ -1,8 +1,9 @@
 """Suite `serve`: the service under load, on loopback, over the index of the demo.
 
 64 connections for a minute, searches mixed with upserts and removals: the peak, half of it and twice of it at a fixed
-rate; then kills in between. Afterwards the index must equal a replay of the acknowledged writes. Throughput comes as
-ratios in one run: against `Searcher` in this process, and against routes that return a fixed body of the same size.
+rate, in three rounds, whose medians count; then kills in between. Afterwards the index must equal a replay of the
+acknowledged writes. Throughput comes as ratios in one run: against `Searcher` in this process, and against routes that
+return a fixed body of the same size.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from benchmarks.figures import Figure, status
+from benchmarks.figures import Figure, children_of, status
 from benchmarks.load import Act, Pool, Report, closed_loop, open_loop, request
 from benchmarks.traffic import K, Traffic
 from repconc import Index, Searcher, load_dataset
@@ -34,6 +35,7 @@ from repconc.indexes.manifest import MANIFEST
 CONNECTIONS, MOST_CONNECTIONS = 64, 512
 SECONDS, QUICK_SECONDS = 60.0, 4.0
 ROUNDS, QUICK_ROUNDS = 5, 2
+LOAD_ROUNDS = 3
 KILLS, QUICK_KILLS = 5, 2
 KNOWN = 500
 QUESTIONS = 1000
@@ -96,7 +98,8 @@ class Server(NamedTuple):
     port: int
 
     def memory(self) -> int:
-        return status("RssAnon", self.process.pid)
+        processes = (self.process.pid, *children_of(self.process.pid))
+        return sum(status("RssAnon", process) for process in processes)
 
 
 def start(bench: Bench, port: int = 0) -> Server:
@@ -161,37 +164,60 @@ def _throughput(bench: Bench, server: Server) -> Iterator[Figure]:
     yield Figure("requests of one query", one / least, "x", "the same past the framework, as searches are answered")
 
 
+class Round(NamedTuple):
+    """One after the other, so that whatever else the machine does touches all of them alike."""
+
+    alone: float
+    """Seconds of a single request."""
+    peak: Report
+    half: Report
+    twice: dict[int, Report]
+    """By connections: with few of them requests wait on the way, with many they are refused."""
+
+    @property
+    def p99(self) -> float:
+        return self.half.quantile(0.99)
+
+
 def _load(bench: Bench, server: Server) -> Iterator[Figure]:
-    traffic = bench.traffic(1)
-    alone = measure(server, lambda pool: _alone(pool, traffic))
-    yield Figure("a single request", 1e3 * alone, "ms")
-    peak: Report = measure(server, lambda pool: closed_loop(pool, traffic.mixed, CONNECTIONS, bench.seconds))
-    yield Figure(f"peak, {CONNECTIONS} connections, mixed with writes", peak.rate, "/s")
-    yield Figure("peak: neither 200 nor 429", peak.others, "requests", goal=bench.goal("<= 0"))
-    before = server.memory()
-    half: Report = measure(
-        server, lambda pool: open_loop(pool, traffic.mixed, CONNECTIONS, peak.rate / 2, bench.seconds)
-    )
-    yield Figure("half the peak: 429", half.share(429), "share", goal=bench.goal("<= 0.01"))
-    yield Figure("half the peak: neither 200 nor 429", half.others, "requests", goal=bench.goal("<= 0"))
-    p99 = half.quantile(0.99)
-    yield Figure("half the peak: p99", 1e3 * p99, "ms")
-    yield Figure("half the peak: p99 over a single request", p99 / alone, "x", goal=bench.goal("<= 20"))
-    yield Figure("half the peak: memory after over before", server.memory() / before, "x", goal=bench.goal("<= 1.1"))
-    for connections in (CONNECTIONS, MOST_CONNECTIONS):
-        yield from _overload(bench, server, traffic, connections, peak.rate)
+    traffic, count, middle = bench.traffic(1), 1 if bench.quick else LOAD_ROUNDS, statistics.median
+    memory, rounds = [], []
+    for _ in range(count):
+        rounds.append(_round(server, traffic, bench.seconds / count))
+        memory.append(server.memory())
+    yield Figure("a single request", 1e3 * middle(each.alone for each in rounds), "ms")
+    yield Figure(f"peak, {CONNECTIONS} connections, mixed with writes", middle(e.peak.rate for e in rounds), "/s")
+    yield from _others("peak", [each.peak for each in rounds])
+    yield Figure("half the peak: 429", middle(e.half.share(429) for e in rounds), "share", goal=bench.goal("<= 0.01"))
+    yield from _others("half the peak", [each.half for each in rounds])
+    yield Figure("half the peak: p99", 1e3 * middle(each.p99 for each in rounds), "ms")
+    slower = middle(each.p99 / each.alone for each in rounds)
+    yield Figure("half the peak: p99 over a single request", slower, "x", goal=bench.goal("<= 20"))
+    yield Figure("memory after the last round over the first", memory[-1] / memory[0], "x", goal=bench.goal("<= 1.1"))
+    for connections in rounds[0].twice:
+        name, reports = f"twice the peak, {connections} connections", [each.twice[connections] for each in rounds]
+        yield Figure(f"{name}: 429", middle(report.share(429) for report in reports), "share")
+        yield from _others(name, reports)
+        served = middle(each.twice[connections].rate / each.peak.rate for each in rounds)
+        yield Figure(f"{name}: served, of the peak", served, "x", goal=bench.goal(">= 0.8"))
     wrong = traffic.differences(bench.folder, bench.original, bench.folder.with_name("replay"), bench.searcher)
     yield Figure("acknowledged writes", traffic.acknowledged, "writes")
-    yield Figure("differences from a replay of them", wrong, "documents and answers", goal=bench.goal("<= 0"))
+    yield Figure("differences from a replay of them", wrong, "documents and answers", goal="<= 0")
 
 
-def _overload(bench: Bench, server: Server, traffic: Traffic, connections: int, peak: float) -> Iterator[Figure]:
-    """Twice as much as can be served. With few connections requests wait on the way; with many they are refused."""
-    twice: Report = measure(server, lambda pool: open_loop(pool, traffic.mixed, connections, 2 * peak, bench.seconds))
-    name = f"twice the peak, {connections} connections"
-    yield Figure(f"{name}: 429", twice.share(429), "share")
-    yield Figure(f"{name}: neither 200 nor 429", twice.others, "requests", goal=bench.goal("<= 0"))
-    yield Figure(f"{name}: served, of the peak", twice.rate / peak, "x", goal=bench.goal(">= 0.8"))
+def _others(name: str, reports: list[Report]) -> Iterator[Figure]:
+    yield Figure(f"{name}: neither 200 nor 429", sum(report.others for report in reports), "requests", goal="<= 0")
+
+
+def _round(server: Server, traffic: Traffic, seconds: float) -> Round:
+    alone = measure(server, lambda pool: _alone(pool, traffic))
+    peak: Report = measure(server, lambda pool: closed_loop(pool, traffic.mixed, CONNECTIONS, seconds))
+
+    def at(times: float, connections: int) -> Any:
+        rate = times * peak.rate
+        return measure(server, lambda pool: open_loop(pool, traffic.mixed, connections, rate, seconds))
+
+    return Round(alone, peak, at(0.5, CONNECTIONS), {count: at(2, count) for count in (CONNECTIONS, MOST_CONNECTIONS)})
 
 
 def _kills(bench: Bench) -> Iterator[Figure]:

@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 from benchmarks.load import LOST, Pool, request
 from repconc import Document, Index, Searcher, add_documents
+from repconc.files import locked
+from repconc.indexes.manifest import MANIFEST
 from repconc.indexes.writing import remove
 
 WRITES = 0.02
@@ -76,7 +78,8 @@ class Traffic:
 
     def settle(self, folder: Path, before: Index) -> int:
         """After a kill, which open writes happened; gives how many documents are in no state that they may be in."""
-        index, wrong = Index(folder), 0
+        with locked(folder / MANIFEST):  # an orphaned commit may be under way
+            index, wrong = Index(folder), 0
         for id, text in self.open.items():
             old, now = before.get(id), index.get(id)
             earlier = self.state.get(id, old.text if old else None)

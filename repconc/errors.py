@@ -20,6 +20,10 @@ class BusyError(RepconcError):
     """Another process is at work on the same thing; later it may go."""
 
 
+class DamagedError(RepconcError):
+    """A part of an index is not what was written there; others may be."""
+
+
 class ReplacedError(RepconcError):
     """What was opened is no longer what lies there."""
 

@@ -7,8 +7,11 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -45,8 +48,11 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """The same for a library that wants a name and not a file: what it writes there is synced and renamed."""
+def atomic_path(path: Path, after: Sequence[Path] = ()) -> Iterator[Path]:
+    """The same for a library that wants a name and not a file: what it writes there is synced and renamed.
+
+    after: other files and folders that have to be on the disk before the rename; they are synced at the same time.
+    """
     path = path.resolve()
     if path.is_dir():
         raise RepconcError(f"{path} is a folder; give the name of a file.")
@@ -54,9 +60,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
     partial = _beside(path)
     try:
         yield partial
-        sync_file(partial)
+        together(sync, [partial, *after])
         partial.replace(path)
-        sync_directory(path.parent)
+        sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -73,10 +79,10 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     try:
         yield partial
         for file in partial.rglob("*"):
-            sync_file(file) if file.is_file() else sync_directory(file)
-        sync_directory(partial)
+            sync(file)
+        sync(partial)
         partial.rename(path)
-        sync_directory(path.parent)
+        sync(path.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -142,21 +148,47 @@ def make_directory(path: Path) -> None:
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
-        sync_directory(folder.parent)
+        sync(folder.parent)
 
 
-def sync_file(path: Path) -> None:
-    with path.open("rb") as handle:
-        os.fsync(handle.fileno())
-
-
-def sync_directory(path: Path) -> None:
-    """Make renames in a directory durable; without it a power cut may undo them."""
+def sync(path: Path) -> None:
+    """Make the content of a file durable, or the names in a folder, without which a power cut may undo a rename."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def together(work: Callable[[Path], None], paths: Sequence[Path]) -> None:
+    """Something to many files at once; one by one, each waits for the disk and then, on a busy machine, for a turn."""
+    futures: list[Future[None]] = []
+    over = threading.Event()
+
+    def in_time(path: Path) -> None:
+        """A pool that could not begin a thread has queued the work all the same: later it must not be done again."""
+        if not over.is_set():
+            work(path)
+
+    with suppress(RuntimeError):  # no more threads, as where Python ends: the rest is done here
+        for path in paths[1:]:
+            futures.append(_threads().submit(in_time, path))
+    try:
+        for path in (*paths[:1], *paths[1 + len(futures) :]):
+            work(path)
+    finally:
+        wait(futures)  # also where one has failed: nothing goes on behind our back
+        over.set()
+    for future in futures:
+        future.result()
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(16, "repconc-disk")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # threads stay behind in the parent
 
 
 def sha256_of(path: Path) -> str:

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from repconc.errors import RepconcError
-from repconc.files import atomic_directory, atomic_write, cache_directory, sha256_of
+from repconc.files import atomic_directory, atomic_write, cache_directory, sha256_of, together
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -87,3 +90,48 @@ def test_the_cache_follows_the_environment(monkeypatch, tmp_path):
 def test_sha256_is_that_of_the_bytes(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     assert sha256_of(tmp_path / "empty").startswith("e3b0c44298fc1c14")
+
+
+def test_files_are_written_also_by_a_thread_that_outlives_the_program(tmp_path):
+    """Python begins no more threads then, for pools least of all."""
+    code = (
+        "import sys, threading, time\nfrom pathlib import Path\nfrom repconc.files import together\n"
+        "def work():\n    threading.main_thread().join()\n    time.sleep(0.2)\n"
+        "    together(Path.unlink, [Path(name) for name in sys.argv[1:]])\n"
+        "threading.Thread(target=work).start()"
+    )
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.touch()
+    subprocess.run([sys.executable, "-c", code, *map(str, paths)], check=True, timeout=60)
+    assert not any(path.exists() for path in paths)
+
+
+def test_all_are_done_before_an_error_is_told(tmp_path):
+    done = []
+
+    def work(path):
+        if path.name == "0":
+            raise OSError("no")
+        time.sleep(0.05)
+        done.append(path.name)
+
+    with pytest.raises(OSError, match="no"):
+        together(work, [tmp_path / str(number) for number in range(40)])
+    assert len(done) == 39
+
+
+def test_what_could_not_begin_is_not_done_later(tmp_path, monkeypatch):
+    """As where a process has as many threads as it may have: the pool fails and keeps the work in its queue."""
+    pool, start, done = ThreadPoolExecutor(1), threading.Thread.start, []
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("repconc.files._threads", lambda: pool)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    together(done.append, [tmp_path / name for name in "abc"])
+    monkeypatch.setattr(threading.Thread, "start", start)
+    together(lambda path: None, [tmp_path, tmp_path])
+    pool.shutdown()
+    assert sorted(path.name for path in done) == ["a", "b", "c"]

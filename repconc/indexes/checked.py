@@ -4,7 +4,6 @@ A file of the index is written once, with a checksum (CRC-32) of each block of 2
 a block that nobody touches costs nothing, and a flipped byte is found before its block is used.
 """
 
-import os
 import zlib
 from pathlib import Path
 from types import TracebackType
@@ -12,8 +11,7 @@ from types import TracebackType
 import numpy as np
 
 from repconc.config import Settings
-from repconc.errors import RepconcError
-from repconc.files import sync_file
+from repconc.errors import DamagedError, RepconcError
 
 BLOCK = 1 << 18
 SMALL = 1 << 20
@@ -30,15 +28,14 @@ class FileEntry(Settings):
 
 
 def entry_of(path: Path) -> FileEntry:
-    """Sync and describe a file that another library wrote."""
-    sync_file(path)
+    """Describe a file that another library wrote."""
     with path.open("rb") as file:
         sums = [zlib.crc32(block) for block in iter(lambda: file.read(BLOCK), b"")]
     return FileEntry(name=path.name, bytes=path.stat().st_size, checksums=_join(sums))
 
 
 def write_checked(path: Path, *pieces: np.ndarray) -> FileEntry:
-    """A new file, synced."""
+    """A new file; a commit syncs it."""
     with CheckedWriter(path) as writer:
         for piece in pieces:
             writer.write(piece)
@@ -79,12 +76,7 @@ class CheckedWriter:
             self._file.close()
 
     def close(self) -> None:
-        """Synced: what a manifest may name."""
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        finally:
-            self._file.close()
+        self._file.close()
         sums = [*self._sums, self._crc] if self._filled else self._sums
         self.entry = FileEntry(name=self._path.name, bytes=self._bytes, checksums=_join(sums))
 
@@ -133,7 +125,7 @@ class CheckedFile:
         np.add.at(edges, lasts + 1, -1)
         for block in np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~self._seen).tolist():
             if zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK].data) != self._sums[block]:
-                raise RepconcError(f"{self.path} is damaged near byte {block * BLOCK}: {MEND}")
+                raise DamagedError(f"{self.path} is damaged near byte {block * BLOCK}: {MEND}")
             self._seen[block] = True
         self._all_seen = bool(self._seen.all())
 

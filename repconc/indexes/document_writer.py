@@ -66,7 +66,7 @@ class DocumentWriter:
         self._count += len(documents)
 
     def finish(self) -> dict[str, FileEntry]:
-        """The entries of all files, synced."""
+        """The entries of all files."""
         self._ids.close()
         self._ends.close()
         hashes = np.concatenate([np.empty(0, "<u8"), *self._hashes])

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from repconc.errors import RepconcError, first_line
+from repconc.errors import DamagedError, RepconcError, first_line
 from repconc.indexes.bounds import Bounds, StoppedError
 from repconc.indexes.checked import MEND, CheckedArray, CheckedFile, FileEntry
 from repconc.kernel import kernel
@@ -102,7 +102,7 @@ class DocumentReader:
                     bounds.go_on()
                     bounds.take(len(title) + len(text) + len(metadata))
                 return Document(id, text, title, json.loads(metadata))
-        raise RepconcError(f"Document {id!r} in {self._documents.file.path} is damaged: {MEND}")
+        raise DamagedError(f"Document {id!r} in {self._documents.file.path} is damaged: {MEND}")
 
     @cached_property
     def columns(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from repconc.errors import RepconcError, import_extra
 from repconc.files import atomic_directory
 from repconc.indexes.folder import refuse_inside
 from repconc.indexes.ivf import Index
-from repconc.indexes.writing import documents_of
+from repconc.indexes.merging import documents_of
 from repconc.packages import Progress
 
 

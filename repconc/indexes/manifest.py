@@ -1,17 +1,18 @@
 """The manifest of an index: what belongs to it. Renaming a new one into place is the one commit point.
 
-An operation writes new files, syncs them and the folder, then the manifest. What no manifest names does not exist; the
-next writer removes it.
+An operation writes new files, syncs them, the folder and the manifest, then renames that. What no manifest names does
+not exist; the next writer removes it.
 """
 
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from repconc.config import Settings
 from repconc.errors import RepconcError
-from repconc.files import as_json, parse_model, sync_directory, write_model
+from repconc.files import as_json, atomic_path, parse_model
 from repconc.indexes.checked import MEND, FileEntry
 
 FORMAT = 1
@@ -19,7 +20,7 @@ MANIFEST = "index.json"
 
 
 class Segment(Settings):
-    """Documents that were added together, in the order of their lists."""
+    """Documents that were written together, in the order of their lists."""
 
     count: PositiveInt
     removed: NonNegativeInt = 0
@@ -80,7 +81,12 @@ def require_index(folder: Path) -> None:
 def read_manifest(folder: Path) -> IndexManifest:
     require_index(folder)
     path = folder / MANIFEST
-    content = path.read_bytes()
+    return _read(path.read_bytes(), path)
+
+
+@lru_cache(maxsize=4)
+def _read(content: bytes, path: Path) -> IndexManifest:
+    """Remembered: a writer reads the same manifest several times, before its own commit and after it."""
     manifest = parse_model(content, path, IndexManifest)
     if content != as_json(manifest.signed()):
         raise RepconcError(f"{path} was altered: {MEND}")
@@ -88,6 +94,8 @@ def read_manifest(folder: Path) -> IndexManifest:
 
 
 def commit(folder: Path, manifest: IndexManifest) -> None:
-    """The files are synced; sync their names, then the manifest becomes true."""
-    sync_directory(folder)
-    write_model(folder / MANIFEST, manifest.signed())
+    """Sync what is new, the names of it, and the manifest under another name; then the manifest becomes true."""
+    known = read_manifest(folder).names() if (folder / MANIFEST).exists() else set()
+    new = [folder / name for name in manifest.names() - known]
+    with atomic_path(folder / MANIFEST, after=[*new, folder]) as partial:
+        partial.write_bytes(as_json(manifest.signed()))

@@ -1,4 +1,4 @@
-"""A segment: documents that were added together, their codes in the order of their lists.
+"""A segment: documents that were written together, their codes in the order of their lists.
 
 codes      [n, M] uint8, list after list, in blocks (blocks.py)
 offsets    [L + 1]: where each list begins
@@ -57,13 +57,14 @@ class SegmentWriter:
         self._spool.write(np.ascontiguousarray(codes).tobytes())
 
     def codes(self) -> np.ndarray:
-        """[n, M] as they came, mapped; nothing can be added any more."""
-        self._spool.close()
+        """[n, M] as they came until now, mapped."""
+        self._spool.flush()
         return np.memmap(self._spool_path, np.uint8, "r").reshape(-1, self._blocks)
 
     def finish(self, owners: np.ndarray, lists: int) -> Segment:
         """owners: [n], the list of each document, in the order in which they came."""
         codes = self.codes()
+        self._spool.close()
         order = np.argsort(owners, kind="stable").astype("<u4")  # by list, then as they came
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
         entries = self._documents.finish()

@@ -4,7 +4,7 @@ One writer at a time holds the lock of the folder. Readers keep the files that t
 their names.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -18,14 +18,13 @@ from repconc.indexes.folder import writing
 from repconc.indexes.ivf import Index
 from repconc.indexes.lists import default_lists, nearest, train_centroids
 from repconc.indexes.manifest import MANIFEST, IndexManifest, Reference, Segment, commit, read_manifest
+from repconc.indexes.merging import Remains, absorbed_by, copy, gone_of, smallest, untouched
 from repconc.indexes.segment import SegmentReader, SegmentWriter, write_removed
 from repconc.packages import Progress
 from repconc.records import Document
 
 Batches: TypeAlias = Iterable[tuple[Sequence[Document], np.ndarray]]
 """Documents with their codes [n, M], a group at a time."""
-
-DOCUMENTS_AT_A_TIME = 4096
 
 Show: TypeAlias = Callable[[str], Progress]
 """A progress bar for a piece of work, by its name."""
@@ -90,61 +89,63 @@ def build(
 
 
 def add(
-    folder: Path, batches: Batches, *, replace: bool = False, without: Collection[str] = (), like: Index | None = None
+    folder: Path,
+    batches: Batches,
+    *,
+    replace: bool = False,
+    without: Collection[str] = (),
+    at_most: int | None = None,
+    like: Index | None = None,
+    tidy: bool = True,
 ) -> Changes:
     """Add documents in a segment of their own. replace: those whose id is there already are replaced, else refused.
 
-    without: ids of other documents, which are removed in the same commit where they are there. like: a state of the
+    without: ids of other documents, which are removed in the same commit where they are there. at_most: where there
+    would be more segments, small ones go into the new one, as if they were merged afterwards. like: a state of the
     index that is open already, of which only what is new has to be opened; codes for it must not get into another one.
+    tidy: remove the files that are not needed any more; else `remove_past` does, or the next writer.
     """
-    with writing(folder):
+    with writing(folder) as cleaning:
         index = Index(folder, like)
         manifest = index.manifest
         if like is not None and manifest.files != like.manifest.files:
             raise ReplacedError(f"Another index took the place of {folder}; open it again.")
-        writer = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords))
-        writer.expect(index.fields)
-        old: list[set[int]] = [set() for _ in index.segments]
+        writer, old = _writer(folder, index), untouched(index)
         for documents, codes in batches:
-            for place, segment in enumerate(index.segments):
-                old[place] |= _numbers_of(segment, [document.id for document in documents])
+            for segment, gone in old:
+                gone.update(_numbers_of(segment, [document.id for document in documents]))
             writer.add(documents, codes)
-        replaced = sum(map(len, old))
+        new, replaced = len(writer), gone_of(old)
         if replaced and not replace:
-            first = next(
-                segment.documents.id_of(min(numbers))
-                for segment, numbers in zip(index.segments, old, strict=True)
-                if numbers
-            )
+            first = next(segment.documents.id_of(min(gone)) for segment, gone in old if gone)
             raise RepconcError(f"The document {first!r} is in the index already; update replaces it.")
-        for numbers, segment in zip(old, index.segments, strict=True):
-            numbers |= _numbers_of(segment, without)
-        segments, gone = _without(folder, index, old, manifest.next_number + 1)
-        if not len(writer) and not gone:
+        for segment, gone in old:
+            gone.update(_numbers_of(segment, without))
+        if not new and not gone_of(old):
             return Changes()
-        if len(writer):
+        absorbed = absorbed_by(new, old, at_most) if new and at_most else []
+        segments = _without(folder, [one for one in old if one not in absorbed], manifest.next_number + 1)
+        if new:
             owners, _ = nearest(writer.codes(), index.scoring, index.centroids)
+            owners = np.concatenate([owners, *copy(absorbed, writer)])
             segments.append(writer.finish(owners, manifest.lists))
         _commit(folder, manifest, segments)
-        return Changes(added=len(writer) - replaced, replaced=replaced, removed=gone - replaced)
+        if not tidy:
+            cleaning.pop_all()
+        return Changes(added=new - replaced, replaced=replaced, removed=gone_of(old) - replaced)
 
 
 def remove(folder: Path, ids: Sequence[str]) -> Changes:
     """Remove documents; an id that is not there is refused, and nothing is removed."""
     with writing(folder):
         index = Index(folder)
-        old = [_numbers_of(segment, ids) for segment in index.segments]
-        known = {
-            segment.documents.id_of(number)
-            for segment, numbers in zip(index.segments, old, strict=True)
-            for number in numbers
-        }
+        old = [Remains(segment, _numbers_of(segment, ids)) for segment in index.segments]
+        known = {segment.documents.id_of(number) for segment, gone in old for number in gone}
         if unknown := set(ids) - known:
             raise RepconcError(f"There is no document {sorted(unknown)[0]!r} in the index; nothing was removed.")
-        segments, removed = _without(folder, index, old, index.manifest.next_number)
-        if removed:
-            _commit(folder, index.manifest, segments)
-        return Changes(removed=removed)
+        if gone_of(old):
+            _commit(folder, index.manifest, _without(folder, old, index.manifest.next_number))
+        return Changes(removed=gone_of(old))
 
 
 def compact(folder: Path, progress: Progress = lambda done, total: None) -> Changes:
@@ -153,48 +154,37 @@ def compact(folder: Path, progress: Progress = lambda done, total: None) -> Chan
         index = Index(folder)
         if len(index.segments) <= 1 and not any(segment.removed for segment in index.manifest.segments):
             return Changes()
-        return _merge(folder, index, index.segments, progress)
+        return _merge(folder, index, untouched(index), progress)
 
 
 def merge_small(folder: Path, at_most: int, like: Index | None = None) -> Changes:
-    """Merge the smallest segments where there are more than `at_most`: many small additions leave many. like: as above.
-
-    A segment joins when those before it are together at least half as large, so that a document is rewritten as often
-    as sizes can double, and not with every addition.
-    """
+    """Merge the smallest segments where there are more than `at_most`: many additions leave many. like: as above."""
     with writing(folder):
         index = Index(folder, like)
-        ordered = sorted(index.segments, key=_living)
-        count = len(ordered) - at_most + 1
-        if count < 2:
-            return Changes()
-        while count < len(ordered) and _living(ordered[count]) <= 2 * sum(map(_living, ordered[:count])):
-            count += 1
-        return _merge(folder, index, ordered[:count])
+        merged = smallest(untouched(index), at_most)
+        return _merge(folder, index, merged) if merged else Changes()
 
 
 def _merge(
-    folder: Path, index: Index, merged: Sequence[SegmentReader], progress: Progress = lambda done, total: None
+    folder: Path, index: Index, merged: Sequence[Remains], progress: Progress = lambda done, total: None
 ) -> Changes:
     """Some segments become one, without what was removed of them."""
-    manifest = index.manifest
-    writer, owners = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords)), []
-    writer.expect(index.fields)  # also those of removed documents only: a filter may go on naming them
-    total = sum(map(_living, merged))
-    for segment in merged:
-        for documents, codes, lists in documents_of(segment):
-            writer.add(documents, codes)
-            owners.append(lists)
-            progress(len(writer), total)
-    segments = [segment.segment for segment in index.segments if segment not in merged]
+    writer = _writer(folder, index)
+    owners = copy(merged, writer, progress)
+    readers = [one.segment for one in merged]
+    segments = [segment.segment for segment in index.segments if segment not in readers]
     if len(writer):
-        segments.append(writer.finish(np.concatenate(owners), manifest.lists))
-    _commit(folder, manifest, segments)
-    return Changes(removed=sum(segment.segment.removed for segment in merged))
+        segments.append(writer.finish(np.concatenate(owners), index.manifest.lists))
+    _commit(folder, index.manifest, segments)
+    return Changes(removed=sum(segment.segment.removed for segment in readers))
 
 
-def _living(segment: SegmentReader) -> int:
-    return segment.segment.count - segment.segment.removed
+def _writer(folder: Path, index: Index) -> SegmentWriter:
+    """Of the next segment."""
+    manifest = index.manifest
+    writer = SegmentWriter(folder, manifest.next_number, (manifest.bytes, manifest.codewords))
+    writer.expect(index.fields)  # also those of removed documents only: a filter may go on naming them
+    return writer
 
 
 def set_probes(folder: Path, probes: int) -> None:
@@ -216,33 +206,22 @@ def _commit(folder: Path, manifest: IndexManifest, segments: Sequence[Segment]) 
     commit(folder, manifest.model_copy(update=changes))
 
 
-def _without(folder: Path, index: Index, old: list[set[int]], first: int) -> tuple[list[Segment], int]:
-    """The segments with some more documents removed; new removal bits get numbers from `first` on."""
-    segments, total = [], 0
-    for place, (segment, numbers) in enumerate(zip(index.segments, old, strict=True)):
+def _without(folder: Path, old: Sequence[Remains], first: int) -> list[Segment]:
+    """The segments without what is gone; new removal bits get numbers from `first` on."""
+    segments = []
+    for place, (segment, gone) in enumerate(old):
         described = segment.segment
-        if numbers:
-            bits = segment.removed() | np.isin(segment.numbers.all(), list(numbers))
+        if gone:
+            bits = segment.removed() | np.isin(segment.numbers.all(), list(gone))
             entry = write_removed(folder, first + place, bits)
             described = described.model_copy(
                 update={"removed": int(bits.sum()), "files": described.files | {"removed": entry}}
             )
-            total += len(numbers)
         segments.append(described)
-    return [segment for segment in segments if segment.removed < segment.count], total
+    return [segment for segment in segments if segment.removed < segment.count]
 
 
 def _numbers_of(segment: SegmentReader, ids: Iterable[str]) -> set[int]:
     """Of the documents with these ids that are still there."""
     found = (segment.documents.number_of(id) for id in ids)
     return {number for number in found if number is not None and not segment.is_removed(number)}
-
-
-def documents_of(segment: SegmentReader) -> Iterator[tuple[list[Document], np.ndarray, np.ndarray]]:
-    """The documents of a segment that are still there, with codes and lists, in the order in which they came."""
-    positions = np.argsort(segment.numbers.all(), kind="stable")  # number -> position
-    positions = positions[~segment.removed()[positions]]
-    for start in range(0, len(positions), DOCUMENTS_AT_A_TIME):
-        part = positions[start : start + DOCUMENTS_AT_A_TIME]
-        documents = [segment.documents.get(number) for number in segment.numbers.take(part).tolist()]
-        yield documents, segment.codes_at(part), np.searchsorted(segment.offsets, part, side="right") - 1

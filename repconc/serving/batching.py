@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -68,8 +67,8 @@ class Batcher(Generic[Item, Answer]):
     ) -> None:
         """size: the weight of a batch, unless a single item has more. room: the weight that may wait.
 
-        tidy: done in the thread when answers are out, once nothing came for a moment; and between batches, told that it
-        is busy.
+        tidy: done in the thread when answers are out, told that it is busy; and again, told that it is not, once
+        nothing came for a moment.
         """
         self._work, self._thread, self._tidy = work, thread, tidy
         self._size, self._room, self._wait = size, room, wait
@@ -109,9 +108,12 @@ class Batcher(Generic[Item, Answer]):
                 await self._clean_up(self._tidy)
 
     async def _clean_up(self, tidy: Callable[[bool], None]) -> None:
-        with suppress(TimeoutError):
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, tidy, True)  # at once: what comes next would have to wait for it
+        try:
             await asyncio.wait_for(self._arrival.wait(), PAUSE)
-        await asyncio.get_running_loop().run_in_executor(self._thread, tidy, self._arrival.is_set())
+        except TimeoutError:
+            await loop.run_in_executor(self._thread, tidy, False)
 
     def close(self) -> None:
         """Take nothing new; `run` ends when what is there is done."""

@@ -15,10 +15,11 @@ import numpy as np
 from repconc.errors import BusyError, DocumentError, RepconcError, first_line
 from repconc.indexes.bounds import StoppedError
 from repconc.indexes.manifest import MANIFEST
-from repconc.indexes.writing import Changes, merge_small
+from repconc.indexes.writing import Changes
 from repconc.serving.answering import Answer, Asked, Batch, Means, Stop
 from repconc.serving.batching import Batcher, Ticket
 from repconc.serving.refusals import Refusal, internal, invalid
+from repconc.serving.scribe import Scribe
 from repconc.serving.settings import Limits, Source
 from repconc.serving.snapshot import Snapshot, open_snapshot
 from repconc.serving.turns import Turns
@@ -48,7 +49,10 @@ CLOSING_SECONDS = 3.0
 
 
 class Served:
-    """One index. Threads: three for searches (few queries, many queries, with a filter), one that writes and opens."""
+    """One index. Threads: three for searches (few queries, many queries, with a filter), and one for the disk.
+
+    The latter opens what is new, and has a process that writes.
+    """
 
     def __init__(self, source: Source, limits: Limits) -> None:
         self.source, self.limits = source, limits
@@ -56,6 +60,7 @@ class Served:
         self.snapshot: Snapshot = open_snapshot(source)
         self._encoding = Turns()  # an encoder sets its longest text for the time of a call
         self._disk, *self._scans = (ThreadPoolExecutor(1, LANES) for _ in range(4))
+        self._scribe = Scribe(limits.segments)
         self._means = Means(partial(self._encode, side="query"), source.threads, limits.answer)
         self._failed: Stamp | None = None
         self._retry = math.inf
@@ -88,6 +93,7 @@ class Served:
             task.cancel()
         for thread in (self._disk, *self._scans):
             thread.shutdown(wait=not late, cancel_futures=True)
+        self._scribe.kill() if late else self._scribe.close()
 
     @property
     def waiting(self) -> int:
@@ -161,7 +167,7 @@ class Served:
     def _commit(self, tickets: Sequence[Writing]) -> tuple[list[Changes], int]:
         self._refresh()  # another process may have written
         encode = partial(self._encode, stop=lambda: all(ticket.is_over for ticket in tickets), side="document")
-        done = commit(self.snapshot, self.source.folder, [ticket.item for ticket in tickets], encode)
+        done = commit(self.snapshot, self.source.folder, [ticket.item for ticket in tickets], encode, self._scribe)
         self._try_to_refresh()  # whatever goes wrong from here on: it is written
         return done
 
@@ -170,7 +176,7 @@ class Served:
         if len(self.snapshot.index.segments) <= self.limits.segments * (PATIENCE if busy else 1):
             return
         try:
-            merge_small(self.snapshot.index.folder, self.limits.segments, like=self.snapshot.index)
+            self._scribe.merge(self.snapshot.index)
             self._refresh()
         except Exception as error:  # what was written is written, and after the next write it is tried again
             log.warning("the segments of index %r cannot be merged: %r", self.source.name, first_line(error))

@@ -33,7 +33,7 @@ class Limits(Settings):
     answer: PositiveInt = 16 << 20
     """Bytes of an answer."""
     segments: PositiveInt = 4
-    """Of an index, until the small ones are merged."""
+    """Of an index, until the small ones are merged: with the next write, or after it where they are too large."""
 
 
 class Source(Settings):

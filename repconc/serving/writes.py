@@ -6,7 +6,6 @@ answers say what each of them would have done alone.
 
 import errno
 import logging
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +15,11 @@ import numpy as np
 
 from repconc.errors import RepconcError, ReplacedError, first_line
 from repconc.indexes.ivf import Index
-from repconc.indexes.manifest import read_manifest
 from repconc.indexes.queries import read_queries
-from repconc.indexes.writing import Batches, Changes, add
+from repconc.indexes.writing import Changes
 from repconc.records import Document
 from repconc.serving.refusals import Refusal, invalid
+from repconc.serving.scribe import Scribe
 from repconc.serving.snapshot import Snapshot
 
 log = logging.getLogger("repconc.serving")
@@ -82,7 +81,7 @@ def plan_of(index: Index, changes: Sequence[Change]) -> Plan:
 
 
 def commit(
-    snapshot: Snapshot, served: Path, changes: Sequence[Change], encode: EncodeDocuments
+    snapshot: Snapshot, served: Path, changes: Sequence[Change], encode: EncodeDocuments, scribe: Scribe
 ) -> tuple[list[Changes], int]:
     """Write them all, or none; gives what each did, and the version of the index that holds it.
 
@@ -91,10 +90,9 @@ def commit(
     index, plan = snapshot.index, plan_of(snapshot.index, changes)
     coded = list(_coded(snapshot, list(plan.documents.values()), encode))
     try:
-        add(index.folder, _checked(index, served, coded), replace=True, without=plan.gone, like=index)
+        version = scribe.write(index, served, coded, plan.gone)
     except ReplacedError as error:
         raise _replaced() from error
-    version = read_manifest(index.folder).version
     if served.resolve() != index.folder:  # written into what nobody asks any more
         raise _replaced()
     return plan.outcomes, version
@@ -113,13 +111,6 @@ def _coded(
         yield texts, snapshot.index.coding.encode(vectors)
 
 
-def _checked(index: Index, served: Path, coded: list[tuple[list[Document], np.ndarray]]) -> Batches:
-    """Under the lock: what is written into a folder that the name no longer leads to would never be seen."""
-    if served.resolve() != index.folder:
-        raise _replaced()
-    yield from coded
-
-
 def _replaced() -> Refusal:
     return Refusal(409, "index_replaced", "Another index took the place of this one meanwhile; send it again.")
 
@@ -127,19 +118,9 @@ def _replaced() -> Refusal:
 def write_failed(index: str, error: Exception) -> Refusal:
     """A fault of the server's: whoever runs it reads why in the log, and who wrote may try again."""
     log.error("writing to index %r failed: %r", index, first_line(error))
-    if _is_full(error):
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return Refusal(507, "storage_full", "The server has no room left to write; try again when it has.")
     return Refusal(503, "write_failed", "The server could not write this; its log says why. Try again later.")
-
-
-def _is_full(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        if isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-            return True
-        error = error.__cause__
-    return False
 
 
 def read_upsert(snapshot: Snapshot, documents: Sequence[Document], vectors: Sequence[list[float] | None]) -> Upsert:

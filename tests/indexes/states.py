@@ -46,10 +46,11 @@ def operation(state: State, chance: random.Random, fresh: int):
     some = {id: state[id] + 1 for id in chance.sample(known, min(len(known), chance.randint(1, 15)))}
     new = {f"d{number}": 0 for number in range(fresh, fresh + chance.randint(1, 20))}
     kind = chance.choice(["add", "update", "remove", "compact"])
+    options = {"at_most": chance.choice([None, 2]), "tidy": chance.random() < 0.5}
     if kind == "add" or not known:
-        return (lambda folder: add(folder, batch(new))), state | new
+        return (lambda folder: add(folder, batch(new), **options)), state | new
     if kind == "update":
-        return (lambda folder: add(folder, batch(some | new), replace=True)), state | some | new
+        return (lambda folder: add(folder, batch(some | new), replace=True, **options)), state | some | new
     if kind == "remove":
         return (lambda folder: remove(folder, list(some))), {id: state[id] for id in known if id not in some}
     return compact, state

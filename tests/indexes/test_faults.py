@@ -116,7 +116,7 @@ def test_files_and_folder_are_synced_before_the_rename(changed, monkeypatch):
         if Path(target).name == MANIFEST:
             commits.append(set(synced))
             files = {path for path in changed.resolve().glob("0*") if path.suffix != ".spool"}
-            assert files - before <= synced and changed.resolve() in synced
+            assert files - before <= synced and {self, changed.resolve()} <= synced
         return real_replace(self, target)
 
     monkeypatch.setattr(os, "fsync", sync)
@@ -124,12 +124,13 @@ def test_files_and_folder_are_synced_before_the_rename(changed, monkeypatch):
     for change in (
         lambda: add(changed, batch({"d900": 0, "d3": 9}), replace=True),
         lambda: remove(changed, ["d900"]),
+        lambda: add(changed, batch({"d901": 0, "d4": 9}), replace=True, at_most=2),
         lambda: compact(changed),
     ):
         before = set(changed.resolve().glob("0*"))
         synced.clear()
         change()
-    assert len(commits) == 3
+    assert len(commits) == 4
 
 
 def test_a_new_folder_is_synced_into_those_above_it(tmp_path, monkeypatch):

@@ -80,27 +80,31 @@ def test_a_request_has_its_time_also_with_a_slow_filter(large, tmp_path):
 
 
 def test_questions_that_nobody_waits_for_are_not_begun(tmp_path, monkeypatch):
-    begun, go, plain = [], threading.Event(), Index.search
+    begun, gates, plain = [], [threading.Event() for _ in range(4)], Index.search
 
     def counted(self, *arguments, **options):
         begun.append(arguments[1])
-        go.wait()
+        gates[len(begun) - 1].wait(30)
         return plain(self, *arguments, **options)
 
     monkeypatch.setattr(Index, "search", counted)
 
+    async def until_begun(count):
+        while len(begun) < count:
+            await asyncio.sleep(0.01)
+
     async def scenario(served):
         first = asyncio.create_task(served.ask(asked(1, k=1)))
-        await asyncio.sleep(0.1)
+        await until_begun(1)
         batch = [asyncio.create_task(served.ask(asked(1, k=k))) for k in (2, 3, 4)]  # three groups of one batch
         await asyncio.sleep(0.1)
-        go.set()
+        gates[0].set()
         await first
-        go.clear()
-        await asyncio.sleep(0.1)
+        await until_begun(2)
         batch[1].cancel()
         await asyncio.sleep(0)
-        go.set()
+        for gate in gates[1:]:
+            gate.set()
         await asyncio.gather(*batch, return_exceptions=True)
 
     drive(vector_index(tmp_path / "index"), scenario)
@@ -114,11 +118,11 @@ def test_writes_that_nobody_waits_for_are_not_begun(tmp_path):
     plain = module.commit
     tasks = []
 
-    def commit(snapshot, folder, changes, encode):
+    def commit(snapshot, folder, changes, *rest):
         if changes == [Removal("d2")]:
             tasks[2].get_loop().call_soon_threadsafe(tasks[2].cancel)
             time.sleep(0.1)
-        return plain(snapshot, folder, changes, encode)
+        return plain(snapshot, folder, changes, *rest)
 
     async def scenario(served):
         tasks.extend(asyncio.create_task(served.change(one)) for one in (bad, Removal("d2"), Removal("d3")))

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from repconc.files import locked
 from repconc.indexes.ivf import Index
+from repconc.indexes.manifest import MANIFEST
 from repconc.indexes.writing import add, compact
 from repconc.search import Searcher
 from tests.indexes.conftest import batches
@@ -249,7 +251,8 @@ def drive_kills(folder: Path, index: Path, kills: int) -> int:
         over.set()
         for thread in threads:
             thread.join()
-        opened = Index(index)
+        with locked(index / MANIFEST):  # an orphaned commit may be under way
+            opened = Index(index)
         opened.verify()
         for writer in writers:
             writer.settle(opened)

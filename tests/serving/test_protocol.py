@@ -134,7 +134,7 @@ def test_two_hosts_are_refused(vector_server):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/docs", "/site/search.js", "/health", "/metrics", "/v1/index", "/v1/documents/d1"]
+    "path", ["/", "/docs", "/site/search.js", "/health", "/metrics", "/v1/index", "/v1/documents/d2"]
 )
 def test_head_gives_what_get_would_without_a_body(vector_server, path):
     plain, head = vector_server.ask(path), vector_server.ask(path, method="HEAD")
