@@ -22,28 +22,38 @@ Lines = list[dict[str, Any]]
 
 def modes_table() -> Table:
     """Rivals, the three modes, and what the maps of the last one do without codes."""
-    return _table([*RIVALS, *MODES, "labels, maps uncompressed"])
+    return _table([*RIVALS, *MODES, "labels, maps uncompressed"], results.read("compression"))
 
 
 def ablation_table() -> Table:
-    """What each part brings: rows of the mode with labels that leave one thing out."""
-    known = {line["row"] for line in results.read("compression")}
-    left_out = sorted(row for row in known if row.startswith("labels, ") and row.count(",") == 1)
-    return _table(["labels", *(row for row in left_out if row != "labels, maps uncompressed")])
+    """What each part brings: the mode with labels, of the same seeds, and rows of it that leave one thing out."""
+    lines = results.read("compression")
+    left_out = sorted({line["row"] for line in lines if _is_ablation(line)})
+    measured = {_problem(line) for line in lines if _is_ablation(line)}
+    return _table(["labels", "labels, stage 1", *left_out], [line for line in lines if _problem(line) in measured])
 
 
-def _table(wanted: list[str]) -> Table:
+def _is_ablation(line: dict[str, Any]) -> bool:
+    parts = line["row"].split(", ")
+    return len(parts) == 2 and parts[0] == "labels" and parts[1] not in ("stage 1", "maps uncompressed")
+
+
+def _problem(line: dict[str, Any]) -> tuple[str, int, int]:
+    return line["dataset"], line["bytes"], line["seed"]
+
+
+def _table(wanted: list[str], lines: Lines) -> Table:
     groups: dict[tuple[str, int], dict[str, Lines]] = {}
-    for line in results.read("compression"):
+    for line in lines:
         groups.setdefault((line["dataset"], line["bytes"]), {}).setdefault(line["row"], []).append(line)
     rows = [
-        [f"{dataset}, {row}", *_cells(group[row], group["uncompressed"], group["OPQ"])]
-        for (dataset, _), group in sorted(groups.items())
+        [f"{dataset}, {size} bytes: {row}", *_cells(group[row], group["uncompressed"], group["OPQ"])]
+        for (dataset, size), group in sorted(groups.items())
         for row in wanted
         if row in group
     ]
     columns = [
-        "set and row",
+        "set, bytes asked for, row",
         "bytes/document",
         "MRR@10",
         "of OPQ's gap",
