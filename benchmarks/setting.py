@@ -24,7 +24,7 @@ from repconc.training.examples import Examples
 from repconc.training.loop import State
 from repconc.training.pipeline import make_model
 from repconc.training.reading import read_examples
-from repconc.training.recipe import RECIPES, Recipe, make_recipe, read_recipe
+from repconc.training.recipe import RECIPES, Codes, Recipe, make_recipe, read_recipe
 from repconc.training.trainer import Trainer
 
 MEASURES = ("MRR@10", "R@100")
@@ -59,8 +59,8 @@ class Setting:
             return CachedVectors([self.encoder.embed_queries(texts)])
         return Texts(self.encoder, "query", texts)
 
-    def sized(self, size: int) -> Recipe:
-        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size})
+    def sized(self, size: int, codes: Codes = "product") -> Recipe:
+        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size, "codes": codes})
         return self.recipe.model_copy(update={"quantizer": quantizer})
 
     def trainer(self, name: str, recipe: Recipe, model: Any = None, warmed: Path | None = None) -> Trainer:

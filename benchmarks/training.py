@@ -3,14 +3,18 @@
     python -m benchmarks.training --recipe static --sizes 8,16,32
     python -m benchmarks.training --recipe heads --sizes 24,48
     python -m benchmarks.training --recipe minilm-cpu --sizes 48 --sets insuranceqa --seeds 0 --skip "+ clustering"
+    python -m benchmarks.training --codes additive --recipe static --sizes 4,8,16,32
 
 Settings are those of recipes/ (SET-RECIPE.toml where there is one), chosen on dev queries; each row is measured once on
 the test queries. Checkpoints lie in the cache: a run that was killed goes on, a line that is there already is not
-measured again.
+measured again. Additive codes have lines of their own (training-additive), tested against product codes of the same
+bytes, which are trained first where the cache does not hold them.
 """
 
 import argparse
 from collections.abc import Iterator
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +26,14 @@ from repconc.evaluation.measures import Evaluation
 from repconc.evaluation.significance import paired_t_test
 from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
+from repconc.training.recipe import Codes, Recipe
 from repconc.training.statistics import frequencies, twins_of, use_of
 from repconc.training.trainer import Trainer
 
-SUITE = "training"
-ROWS = ("dense, untrained", "dense", "OPQ", "+ clustering", "+ constraint", "+ dynamic negatives")
+SUITES = {"product": "training", "additive": "training-additive"}
+WARMED = "OPQ"
+"""The row of the warm-up, which for additive codes is a residual quantizer."""
+ROWS = ("dense, untrained", "dense", WARMED, "+ clustering", "+ constraint", "+ dynamic negatives")
 
 
 def main() -> None:
@@ -36,18 +43,20 @@ def main() -> None:
     parser.add_argument("--sizes", default="8,16,32")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--skip", default="", help="rows to leave out, by comma")
+    parser.add_argument("--codes", default="product", choices=SUITES)
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     for seed in map(int, options.seeds.split(",")):
         for name in options.sets.split(","):
-            Ablation(name, options.recipe, seed, options.skip.split(",")).run(sizes)
+            Ablation(name, options.recipe, seed, options.skip.split(","), options.codes).run(sizes)
 
 
 class Ablation:
     """All rows of one set, recipe and seed; they share the dense model."""
 
-    def __init__(self, name: str, recipe: str, seed: int, skip: list[str]) -> None:
-        self.setting = Setting(name, recipe, seed)
+    def __init__(self, name: str, recipe: str, seed: int, skip: list[str], codes: Codes = "product") -> None:
+        self.setting, self.codes, self.suite = Setting(name, recipe, seed), codes, SUITES[codes]
+        self._alike = partial(Ablation, name, recipe, seed, ["+ clustering"])
         self.rows = [row for row in ROWS if row not in skip]
         if "+ constraint" not in self.rows and "+ dynamic negatives" in self.rows:
             raise SystemExit("Stage 2 goes on from the row '+ constraint': skip both or none.")
@@ -55,7 +64,7 @@ class Ablation:
     def run(self, sizes: list[int]) -> None:
         wanted = [(row, size) for row in self.rows for size in (sizes if row in ROWS[2:] else [None])]
         key = self.setting.key
-        known = {(line["row"], line["bytes"]) for line in results.read(SUITE) if key.items() <= line.items()}
+        known = {(line["row"], line["bytes"]) for line in results.read(self.suite) if key.items() <= line.items()}
         if known >= set(wanted):
             return
         self.made_with = results.provenance()
@@ -73,7 +82,7 @@ class Ablation:
         """The dense model and RepCONC, as `run` trained them: what is in the cache is not trained again."""
         dense = self.setting.trainer("dense", self.setting.recipe)
         train_dense(dense)
-        compressed = self.setting.trainer(f"constraint-{size}", self.setting.sized(size), dense.model)
+        compressed = self._trainer("constraint", size, self.setting.sized(size, self.codes), dense.model)
         compressed.warm_up()
         compressed.stage_one()
         compressed.code()
@@ -81,17 +90,17 @@ class Ablation:
         return dense, compressed
 
     def _compress(self, model: DualEncoder, size: int) -> None:
-        """OPQ, then stage 1 without and with the constraint, then stage 2."""
-        recipe = self.setting.sized(size)
+        """The warm-up, then stage 1 without and with the constraint, then stage 2."""
+        recipe = self.setting.sized(size, self.codes)
         free = recipe.stage_one.model_copy(update={"constraint": False})
-        opq = self.setting.trainer(f"opq-{size}", recipe, model)
+        opq = self._trainer("opq", size, recipe, model)
         warm = opq.warm_up()
         opq.code()
         before = self._codes(opq)
-        self._keep("OPQ", size, before, warm, None, codes=opq.codes)
+        self._keep(WARMED, size, before, warm, None, codes=opq.codes)
         stages = {"+ clustering": recipe.model_copy(update={"stage_one": free}), "+ constraint": recipe}
         for row, chosen in ((row, stages[row]) for row in self.rows if row in stages):
-            trainer = self.setting.trainer(f"{row[2:]}-{size}", chosen, model, warmed=opq.folder)
+            trainer = self._trainer(row[2:], size, chosen, model, warmed=opq.folder)
             trainer.warm_up()
             state = trainer.stage_one()
             trainer.code()
@@ -103,6 +112,14 @@ class Ablation:
         self._keep(
             "+ dynamic negatives", size, self._codes(trainer), seconds + state.seconds, state.best, against=before
         )
+
+    def _trainer(self, name: str, size: int, recipe: Recipe, model: Any, warmed: Path | None = None) -> Trainer:
+        return self.setting.trainer(_folder(name, size, self.codes), recipe, model, warmed)
+
+    @cached_property
+    def _product(self) -> "Ablation":
+        """The same with product codes."""
+        return self._alike()
 
     def _flat(self, trainer: Trainer) -> Evaluation:
         queries, documents = self.setting.vectors(trainer)
@@ -122,7 +139,7 @@ class Ablation:
         codes: np.ndarray | None = None,
         against: Evaluation | None = None,
     ) -> None:
-        if results.has(SUITE, self.setting.key | {"row": row, "bytes": size}):
+        if results.has(self.suite, self.setting.key | {"row": row, "bytes": size}):
             return
         line = {
             **self.setting.key,
@@ -140,11 +157,22 @@ class Ablation:
             line["p against OPQ"] = paired_t_test(evaluation.values["MRR@10"], against.values["MRR@10"])
         if codes is not None:
             line["use"] = dict(_use(codes, self.setting.recipe.quantizer.codewords))
-        results.append(SUITE, line, self.made_with)
+        if self.codes != "product" and row == ROWS[-1] and size:
+            products = self._product._codes(self._product.models(size)[1])
+            line["product MRR@10"] = round(products.means["MRR@10"], 5)
+            for measure in ("MRR@10", "R@100"):
+                line[f"p against product, {measure}"] = paired_t_test(
+                    evaluation.values[measure], products.values[measure]
+                )
+        results.append(self.suite, line, self.made_with)
         print(
             {key: line[key] for key in ("dataset", "seed", "row", "bytes", "measures", "dev MRR@10", "seconds")},
             flush=True,
         )
+
+
+def _folder(name: str, size: int, codes: Codes) -> str:
+    return f"{name}-{size}" if codes == "product" else f"{codes}-{name}-{size}"
 
 
 def _use(codes: np.ndarray, K: int) -> Iterator[tuple[str, Any]]:

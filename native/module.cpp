@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "assign.hpp"
+#include "highest.hpp"
 #include "instructions.hpp"
 #include "lists.hpp"
 #include "scan.hpp"
@@ -200,6 +201,18 @@ nb::tuple nearest_lists(const Assigner& assigner, Input<std::uint8_t, 2> codes, 
     return nb::make_tuple(owners, distances);
 }
 
+// [n, count]: where the highest values of each row are, the highest first; of equal ones the first.
+Output<std::int64_t> highest_of(Input<float, 2> values, std::size_t count) {
+    require_aligned(values);
+    const std::size_t n = values.shape(0), size = values.shape(1);
+    require(1 <= count && count <= size, "A row has not so many values.");
+    auto places = make_array<std::int64_t>({n, count});
+    nb::gil_scoped_release unlocked;
+    for (std::size_t row = 0; row < n; ++row)
+        highest(values.data() + row * size, size, count, places.data() + row * count);
+    return places;
+}
+
 // Pieces of UTF-8 as a list of strings.
 nb::list strings_of(Input<std::uint8_t, 1> content, Input<std::int64_t, 1> starts, Input<std::int64_t, 1> stops) {
     require_aligned(starts, stops);
@@ -232,6 +245,7 @@ NB_MODULE(_kernel, module) {
     nb::class_<Assigner>(module, "Assigner")
         .def("__init__", &make_assigner, arg("centroids").noconvert(), arg("codebooks").noconvert())
         .def("nearest", &nearest_lists, arg("codes").noconvert(), arg("threads") = 1);
+    module.def("highest", &highest_of, arg("values").noconvert(), arg("count"));
     module.def("strings", &strings_of, arg("content").noconvert(), arg("starts").noconvert(), arg("stops").noconvert());
     module.attr("WIDEST") = kWidest;
     module.attr("BLOCK") = kBlock;

@@ -117,16 +117,17 @@ def next_level(
     K = len(codebook)
     closeness = residuals.reshape(-1, D) @ codebook.T - half_norms
     total = (closeness.reshape(n, -1, K) + gained[..., None]).reshape(n, -1)  # [n, b * K]
-    best = _highest(total, min(beam, total.shape[1]))
+    best = highest(total, min(beam, total.shape[1]))
     parents, words = np.divmod(best, K)
     residuals = residuals[np.arange(n)[:, None], parents] - codebook[words]
     return residuals, np.take_along_axis(total, best, axis=1), parents, words
 
 
-def _highest(values: np.ndarray, count: int) -> np.ndarray:
-    """[n, v] -> [n, count]: where the highest values of each row are, the highest first."""
+def highest(values: np.ndarray, count: int) -> np.ndarray:
+    """[n, v] -> [n, count]: where the highest values of each row are, the highest first; of equal ones the first."""
+    native = kernel()
     if count == 1:
         return np.asarray(values.argmax(axis=1)[:, None])
-    best = np.argpartition(values, -count, axis=1)[:, -count:]
-    order = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
-    return np.asarray(np.take_along_axis(best, order, axis=1))
+    if native is not None:
+        return np.asarray(native.highest(values, count))
+    return np.argsort(-values, axis=1, kind="stable")[:, :count]

@@ -21,14 +21,19 @@ def read_sample(vectors: np.ndarray, codewords: int) -> Tensor:
     return x
 
 
+def nearest(x: Tensor, codebook: Tensor) -> Tensor:
+    """[N, d] and [K, d] -> [N]: the codeword of each vector."""
+    norms = (codebook**2).sum(dim=1)
+    parts = [lowest(torch.addmm(norms, part, codebook.T, alpha=-2)) for part in torch.split(x, VECTORS_AT_A_TIME)]
+    return torch.cat(parts)
+
+
 def move_to_means(x: Tensor, codebook: Tensor, generator: torch.Generator) -> Tensor:
     """One step of k-means: codes [N] for the old codewords [K, d], which then move, in place.
 
     A codeword that nobody uses moves to a random vector.
     """
-    norms = (codebook**2).sum(dim=1)
-    nearest = [lowest(torch.addmm(norms, part, codebook.T, alpha=-2)) for part in torch.split(x, VECTORS_AT_A_TIME)]
-    codes = torch.cat(nearest)
+    codes = nearest(x, codebook)
     counts = torch.bincount(codes, minlength=len(codebook))
     sums = torch.zeros_like(codebook).index_add_(0, codes, x)
     used = counts > 0

@@ -8,8 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from repconc.additive import AdditiveCodec, beam_search
+from repconc.additive import AdditiveCodec, beam_search, highest
 from repconc.codec import Codec, score
 from repconc.codec_files import from_bytes, make_codec, to_bytes
 from repconc.errors import RepconcError
@@ -18,7 +19,7 @@ from repconc.maps import VectorMap
 from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.opq import train_opq
 from repconc.quantization.quantizer import Constraint
-from repconc.quantization.residual import least_squares, train_residual
+from repconc.quantization.residual import train_residual
 from repconc.quantization.structures import quantizer_of
 from tests.quantization.gradients import gradients_of_a_step
 
@@ -65,7 +66,7 @@ def test_a_wider_beam_codes_closer():
         for beam in (1, 2, 4, 16)
     ]
     assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < 0.9 * errors[0]
+    assert errors[-1] < 0.97 * errors[0]
 
 
 @pytest.mark.parametrize("beam", [1, 8])
@@ -92,9 +93,20 @@ def test_tables_have_the_same_bits_alone_in_a_batch_and_without_the_kernel(level
         np.testing.assert_array_equal(codec.tables(x), native)
 
 
+@given(arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(2, 80)), elements=st.integers(-9, 9)), st.data())
+def test_the_highest_of_each_row_are_the_same_without_the_kernel(values, data):
+    """Whole numbers, so that many are equal: of those the first counts."""
+    count = data.draw(st.integers(1, values.shape[1]))
+    expected = np.argsort(-values, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(highest(values, count), expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("repconc.additive.kernel", lambda: None)
+        np.testing.assert_array_equal(highest(values, count), expected)
+
+
 def test_every_level_uses_its_codewords_equally():
     x = torch.from_numpy(vectors(1024, 12))
-    quantizer = quantizer_of(train_residual(x.numpy(), 4, 32))
+    quantizer = quantizer_of(make(4, 32, 12))
     for codes in quantizer.assign(x, Constraint(epsilon=0.003)).T:
         counts = torch.bincount(codes, minlength=32)
         assert counts.min() >= 16
@@ -113,13 +125,18 @@ def test_the_gradients_are_those_of_the_paper():
     torch.testing.assert_close(quantizer.codebooks.grad, expected)
 
 
-def test_least_squares_are_those_of_numpy():
-    x, codes = vectors(400, 7), np.random.default_rng(3).integers(0, 4, (400, 3))
-    used = np.zeros((400, 12), np.float32)
-    used[np.arange(400)[:, None], codes + 4 * np.arange(3)] = 1
-    best = np.linalg.lstsq(used, x, rcond=None)[0]
-    found = least_squares(torch.from_numpy(x), torch.from_numpy(codes), 4).reshape(12, 7).numpy()
-    np.testing.assert_allclose(used @ found, used @ best, atol=0.02)  # codewords themselves may be shifted
+def test_the_warm_up_uses_all_codewords_where_vectors_look_alike_in_all_directions():
+    """As residuals do after a few levels; k-means from random vectors leaves most of its codewords with one vector."""
+    x = np.random.default_rng(0).normal(size=(8000, 64)).astype(np.float32)
+    unseen = np.random.default_rng(1).normal(size=(2000, 64)).astype(np.float32)
+    ours, theirs = train_residual(x, 4, 256), faiss.ResidualQuantizer(64, 4, 8)
+    theirs.max_beam_size = 8
+    theirs.train(x)
+    codes = beam_search(unseen, ours.floats, ours.half_norms, 8)
+    of_ours = ((unseen - ours.decode(codes)) ** 2).sum()
+    assert of_ours < 1.02 * ((unseen - theirs.decode(theirs.compute_codes(unseen))) ** 2).sum()
+    assert max(np.bincount(level, minlength=256).max() for level in codes.T) < 6 * 2000 / 256
+    assert np.mean([len(set(level.tolist())) for level in codes.T]) > 0.95 * 256
 
 
 def test_the_warm_up_is_closer_than_opq_at_the_same_bytes():
