@@ -1,11 +1,13 @@
 """Suite `additive`: what whole codewords cost beside blocks of them: tables, scan, search and coding.
 
 Random codebooks and codes: time does not depend on what they hold. Tables of D = 768, M = 48; documents coded with
-D = 384, M = 24. One thread where nothing else is said.
+D = 384, M = 24. Additive codes lie by classes of lengths, as those of vectors of length 1 do. One thread where nothing
+else is said.
 """
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,6 +19,7 @@ from repconc.codec import Codec
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.scan import scan
+from repconc.lengths import learn_lengths
 
 M, K, D, BATCH = 48, 256, 768, 32
 RIVAL = "product codes of the same bytes"
@@ -25,7 +28,9 @@ RIVAL = "product codes of the same bytes"
 def run(quick: bool) -> Iterator[Figure]:
     random = np.random.default_rng(0)
     books = random.normal(size=(M, K, D)).astype(np.float32)
+    some = random.integers(0, K, (4096, M), np.uint8)
     additive, product = AdditiveCodec(books, D), Codec(books[:, :, : D // M].copy(), D)
+    additive = replace(additive, lengths=learn_lengths(additive.decode(some)))
     queries = random.normal(size=(BATCH, D)).astype(np.float32)
     repeats = 5 if quick else 30
     with threadpool_limits(1):

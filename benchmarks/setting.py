@@ -87,7 +87,7 @@ class Setting:
 
     def index(self, trainer: Trainer) -> CodeIndex:
         """The codes of a trained model."""
-        return CodeIndex(self.examples.document_ids, trainer.codes, trainer.quantizer.to_codec())
+        return CodeIndex(self.examples.document_ids, trainer.codes, trainer.quantizer.to_codec(), trainer.coding)
 
 
 def label_of(name: str) -> str:

@@ -56,13 +56,14 @@ bool interrupted() {
     return PyErr_CheckSignals() != 0;
 }
 
+// gains: of the lists of a query in turn, again and again from the first.
 std::vector<std::vector<Range>> ranges_of(const Input<std::int64_t, 2>& starts, const Input<std::int64_t, 2>& stops,
-                                          std::size_t documents) {
+                                          const Input<float, 1>& gains, std::size_t documents) {
     std::vector<std::vector<Range>> lists(starts.shape(0), std::vector<Range>(starts.shape(1)));
     std::size_t place = 0;
     for (auto& own : lists)
         for (Range& range : own) {
-            range = {starts.data()[place], stops.data()[place]};
+            range = {starts.data()[place], stops.data()[place], gains.data()[place % gains.shape(0)]};
             require(0 <= range.start && range.start <= range.stop && range.stop <= static_cast<std::int64_t>(documents),
                     "A list lies outside of the codes.");
             ++place;
@@ -73,8 +74,8 @@ std::vector<std::vector<Range>> ranges_of(const Input<std::int64_t, 2>& starts, 
 // Where the results of each query end, their positions and their scores.
 nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input<std::int64_t, 2> starts,
                      Input<std::int64_t, 2> stops, std::size_t k, std::optional<Input<std::uint8_t, 1>> allowed,
-                     std::size_t threads) {
-    require_aligned(tables, starts, stops);
+                     std::size_t threads, Input<float, 1> gains) {
+    require_aligned(tables, starts, stops, gains);
     const std::size_t B = tables.shape(0), M = tables.shape(1);
     require(M >= 1 && M <= kWidest, "Codes must have 1 to 257 bytes.");
     require(tables.shape(2) == kEntries, "Tables must have 256 entries.");
@@ -82,9 +83,12 @@ nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input
     require(starts.shape(0) == B && stops.shape(0) == B, "There are not as many rows of lists as tables.");
     require(starts.shape(1) == stops.shape(1), "There are not as many stops as starts.");
     require(k >= 1, "k is 0; at least one result must be asked for.");
+    require(gains.shape(0) >= 1 && starts.shape(1) % gains.shape(0) == 0, "Lists and gains do not fit together.");
+    for (std::size_t place = 0; place < gains.shape(0); ++place)
+        require(std::isnormal(gains.data()[place]) && gains.data()[place] > 0.0f, "A gain is no positive number.");
     const std::size_t documents = codes.shape(0) / M;
     require(!allowed || allowed->shape(0) * 8 >= documents, "The bitmap is shorter than the codes.");
-    const auto lists = ranges_of(starts, stops, documents);
+    const auto lists = ranges_of(starts, stops, gains, documents);
     const Codes where{codes.data(), M, allowed ? allowed->data() : nullptr, allowed ? allowed->shape(0) : 0};
     std::vector<Found> found;
     {
@@ -236,7 +240,8 @@ NB_MODULE(_kernel, module) {
     using nb::arg;
     module.doc() = "The native search; see docs/kernel.md.";
     module.def("scan", &scan_codes, arg("codes").noconvert(), arg("tables").noconvert(), arg("starts").noconvert(),
-               arg("stops").noconvert(), arg("k"), arg("allowed").noconvert() = nb::none(), arg("threads") = 1);
+               arg("stops").noconvert(), arg("k"), arg("allowed").noconvert().none(), arg("threads"),
+               arg("gains").noconvert());
     module.def("tables", &tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
     module.def("additive_tables", &additive_tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
     module.def("levels", &levels_of, arg("centroids").noconvert());

@@ -1,5 +1,6 @@
-// Tables are rounded to bytes for the scan. The rounded sum of a document differs from its exact score by a known bound,
-// so that whatever could be among the best k is kept, and scored again with the float tables, for m = 0 .. M - 1.
+// Tables are rounded to bytes for the scan. The rounded sum of a document differs from its exact sum by a known bound, so
+// that whatever could be among the best k is kept, and summed again with the float tables, for m = 0 .. M - 1. The score is
+// that sum times the gain of its list.
 
 #include "scan.hpp"
 
@@ -24,11 +25,13 @@ constexpr std::int64_t kPiece = 4096;               // documents that are read o
 constexpr std::size_t kTogether = 2;                // queries that read a group at the same time
 constexpr std::size_t kWorthAThread = 1 << 16;      // documents: fewer are scanned before a thread has begun
 constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // A query's tables as bytes, and what their sums say of exact scores.
 class RoundedTables {
   public:
-    RoundedTables(const float* tables, std::size_t M) {
+    // gain: the largest that scores are multiplied by.
+    RoundedTables(const float* tables, std::size_t M, float gain) {
         float least[kWidest], largest[kWidest];
         const bool finite = instructions().find_bounds(tables, M, least, largest);
         std::vector<double> widths(M);
@@ -39,20 +42,24 @@ class RoundedTables {
             size += std::max(std::abs(low), std::abs(high));
         }
         // Else sums would tie at infinity.
-        if (!finite || !(size <= std::numeric_limits<float>::max())) throw std::overflow_error("Scores would be no finite numbers.");
+        if (!finite || !(size * gain <= std::numeric_limits<float>::max())) throw std::overflow_error("Scores would be no finite numbers.");
         rounding_ = choose_rounding(widths);
         bytes_.resize(rounding_.tables(M) * kEntries);
         round(tables, M, least, rounding_, bytes_.data());
-        // Each entry is off by half a step at most; and float32 sums round, by less than M * eps * size, on both sides.
-        const double summing = 2.0 * static_cast<double>(M) * std::numeric_limits<float>::epsilon() * size * rounding_.steps;
+        // Each entry is off by half a step at most; and float32 sums and gains round, by less than (M + 1) * eps * size, on
+        // both sides.
+        const double summing = 2.0 * static_cast<double>(M + 1) * std::numeric_limits<float>::epsilon() * size * rounding_.steps;
         margin_ = static_cast<double>(M) / 2.0 + summing + 1.0;
     }
 
     Rounded view() const { return {bytes_.data(), rounding_.again.data(), rounding_.again.size()}; }
 
-    // What the rounded sum of a document is at least, if its exact score is not below this one.
-    std::uint16_t least_sum(float score) const {
-        const double sum = std::ceil((score - zero_) * rounding_.steps - margin_);
+    // What a document of this gain scores, by its rounded sum; only about.
+    double about(std::uint16_t sum, float gain) const { return gain * (zero_ + sum / rounding_.steps); }
+
+    // What the rounded sum of a document of this gain is at least, if its exact score is not below this one.
+    std::uint16_t least_sum(float score, float gain) const {
+        const double sum = std::ceil((static_cast<double>(score) / gain - zero_) * rounding_.steps - margin_);
         return sum > 0.0 ? static_cast<std::uint16_t>(std::min(sum, 65535.0)) : std::uint16_t{0};
     }
 
@@ -67,6 +74,7 @@ struct Candidate {
     std::int64_t position;
     const std::uint8_t* code;
     std::uint16_t sum, stride;
+    float gain;
     float score = std::numeric_limits<float>::quiet_NaN();  // exact, once it was asked for
 };
 
@@ -77,7 +85,15 @@ class Candidates {
     Candidates(const float* tables, std::size_t M, const RoundedTables& rounded, std::size_t k)
         : tables_(tables), M_(M), rounded_(&rounded), k_(k), limit_(std::max<std::size_t>(8 * k, 256)) {}
 
+    // The rounded sum that a document of the list that is read now must reach.
     std::uint16_t threshold() const { return threshold_; }
+
+    // The list that is read from now on has this gain.
+    void turn_to(float gain) {
+        if (gain == gain_) return;
+        gain_ = gain;
+        threshold_ = least_sum(gain);
+    }
 
     void add(const Candidate& one) {
         kept_.push_back(one);
@@ -108,18 +124,22 @@ class Candidates {
         if (!std::isnan(one.score)) return one.score;
         float total = 0.0f;
         for (std::size_t m = 0; m < M_; ++m) total += tables_[m * kEntries + one.code[m * one.stride]];
-        return one.score = total;
+        return one.score = one.gain * total;
     }
+
+    std::uint16_t least_sum(float gain) const { return least_ > kNothing ? rounded_->least_sum(least_, gain) : std::uint16_t{0}; }
 
     void compact() {
         if (kept_.size() <= k_) return;
         const auto kth = kept_.begin() + static_cast<std::ptrdiff_t>(k_);
-        std::nth_element(kept_.begin(), kth - 1, kept_.end(), [](auto& a, auto& b) { return a.sum > b.sum; });
+        const auto better = [this](auto& a, auto& b) { return rounded_->about(a.sum, a.gain) > rounded_->about(b.sum, b.gain); };
+        std::nth_element(kept_.begin(), kth - 1, kept_.end(), better);
         float least = std::numeric_limits<float>::infinity();
         for (auto one = kept_.begin(); one != kth; ++one) least = std::min(least, score(*one));
-        threshold_ = std::max(threshold_, rounded_->least_sum(least));
-        const std::uint16_t bound = threshold_;
-        kept_.erase(std::remove_if(kept_.begin(), kept_.end(), [bound](auto& one) { return one.sum < bound; }), kept_.end());
+        least_ = std::max(least_, least);
+        threshold_ = least_sum(gain_);
+        const auto hopeless = [this](auto& one) { return one.sum < (one.gain == gain_ ? threshold_ : least_sum(one.gain)); };
+        kept_.erase(std::remove_if(kept_.begin(), kept_.end(), hopeless), kept_.end());
         limit_ = std::max(limit_, 2 * kept_.size());  // ties beyond number: do not sort them again and again
     }
 
@@ -127,6 +147,7 @@ class Candidates {
     std::size_t M_;
     const RoundedTables* rounded_;
     std::size_t k_, limit_;
+    float gain_ = 1.0f, least_ = kNothing;  // least_: what k documents that were found score at least
     std::uint16_t threshold_ = 0;
     std::vector<Candidate> kept_;
 };
@@ -153,9 +174,10 @@ void scan_piece(const Codes& codes, Range piece, std::int64_t next, Asked* asked
         for (; found; found &= found - 1) {
             const int row = __builtin_ctzll(found);
             if (sums[row] >= candidates[query]->threshold())
-                candidates[query]->add({start + row, at(start) + row, sums[row], static_cast<std::uint16_t>(rows)});
+                candidates[query]->add({start + row, at(start) + row, sums[row], static_cast<std::uint16_t>(rows), piece.gain});
         }
     };
+    for (std::size_t query = 0; query < count; ++query) candidates[query]->turn_to(piece.gain);
     std::int64_t start = piece.start;
     for (; start + kGroupRows <= piece.stop; start += kGroupRows) {
         const std::int64_t after = start + kGroupRows;
@@ -199,7 +221,8 @@ std::vector<Visit> visits_of(const std::vector<std::vector<Range>>& lists) {
             if (lists[query][rank].start < lists[query][rank].stop) visits.push_back({lists[query][rank], query, rank > 0});
     if (lists.size() > 1)
         std::stable_sort(visits.begin(), visits.end(), [](auto& a, auto& b) {
-            return std::tie(a.later, a.list.start, a.list.stop) < std::tie(b.later, b.list.start, b.list.stop);
+            return std::tie(a.later, a.list.start, a.list.stop, a.list.gain) <
+                   std::tie(b.later, b.list.start, b.list.stop, b.list.gain);
         });
     return visits;
 }
@@ -209,11 +232,11 @@ std::vector<Unit> units_of(const std::vector<Visit>& visits) {
     for (std::size_t first = 0, last; first < visits.size(); first = last) {
         const Visit& visit = visits[first];
         for (last = first + 1; last < visits.size(); ++last)
-            if (visits[last].list.start != visit.list.start || visits[last].list.stop != visit.list.stop ||
-                visits[last].later != visit.later)
+            if (std::tie(visits[last].list.start, visits[last].list.stop, visits[last].list.gain, visits[last].later) !=
+                std::tie(visit.list.start, visit.list.stop, visit.list.gain, visit.later))
                 break;
         for (std::int64_t start = visit.list.start; start < visit.list.stop; start += kPiece)
-            units.push_back({{start, std::min(start + kPiece, visit.list.stop)}, first, last});
+            units.push_back({{start, std::min(start + kPiece, visit.list.stop), visit.list.gain}, first, last});
     }
     return units;
 }
@@ -224,7 +247,10 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
                         std::size_t threads, const std::function<bool()>& interrupted) {
     const std::size_t size = codes.M * kEntries, count = lists.size();
     std::vector<RoundedTables> rounded;
-    for (std::size_t query = 0; query < count; ++query) rounded.emplace_back(tables + query * size, codes.M);
+    float gain = 1.0f;
+    for (const auto& own : lists)
+        for (const Range& list : own) gain = std::max(gain, list.gain);
+    for (std::size_t query = 0; query < count; ++query) rounded.emplace_back(tables + query * size, codes.M, gain);
     std::vector<Candidates> fresh;
     for (std::size_t query = 0; query < count; ++query) fresh.emplace_back(tables + query * size, codes.M, rounded[query], k);
     const std::vector<Visit> visits = visits_of(lists);

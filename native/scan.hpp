@@ -11,6 +11,7 @@ namespace repconc {
 
 struct Range {
     std::int64_t start, stop;  // positions of a list
+    float gain = 1.0f;         // what its scores are multiplied by: a positive number
 };
 
 struct Codes {

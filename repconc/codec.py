@@ -14,6 +14,7 @@ import numpy as np
 
 from repconc.errors import RepconcError
 from repconc.kernel import kernel
+from repconc.lengths import Lengths
 from repconc.maps import VectorMap
 
 VECTORS_AT_A_TIME = 4096
@@ -26,6 +27,7 @@ class Codec:
     codebooks: np.ndarray  # [M, K, d] float32
     dimension: int  # D, before padding
     map: VectorMap | None = None
+    lengths: Lengths | None = None  # of decoded vectors; what documents are coded with says it, scores are multiplied
 
     def __post_init__(self) -> None:
         if not 1 <= self.codewords <= 256:
@@ -95,6 +97,20 @@ class Codec:
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N, width]: the codewords side by side, in the space in which queries are scored."""
         return np.asarray(self.codebooks[np.arange(self.blocks), codes].reshape(len(codes), -1))
+
+    @property
+    def gains(self) -> np.ndarray:
+        """[C]: what the scores of each class of documents are multiplied by."""
+        return np.ones(1, np.float32) if self.lengths is None else self.lengths.gains
+
+    def classes_of(self, codes: np.ndarray) -> np.ndarray:
+        """[N, M] -> [N]: the classes of documents, by the lengths that these codebooks decode them with."""
+        classes = np.zeros(len(codes), np.int64)
+        if self.lengths is not None:
+            for start in range(0, len(codes), VECTORS_AT_A_TIME):
+                part = slice(start, start + VECTORS_AT_A_TIME)
+                classes[part] = self.lengths.classes_of(self.decode(codes[part]))
+        return classes
 
     def tables(self, queries: np.ndarray) -> np.ndarray:
         """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword."""

@@ -11,13 +11,16 @@ from safetensors.numpy import load, save
 from repconc.additive import AdditiveCodec
 from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line
+from repconc.lengths import Lengths
 from repconc.maps import VectorMap
 
 
-def make_codec(codebooks: np.ndarray, dimension: int, mapping: VectorMap | None = None) -> Codec:
+def make_codec(
+    codebooks: np.ndarray, dimension: int, mapping: VectorMap | None = None, lengths: Lengths | None = None
+) -> Codec:
     """The codec that codebooks of this shape belong to."""
     whole = codebooks.ndim == 3 and len(codebooks) > 1 and codebooks.shape[2] == dimension > 1
-    return (AdditiveCodec if whole else Codec)(codebooks, dimension, mapping)
+    return (AdditiveCodec if whole else Codec)(codebooks, dimension, mapping, lengths)
 
 
 def to_bytes(coding: Codec, scoring: Codec) -> bytes:
@@ -27,6 +30,8 @@ def to_bytes(coding: Codec, scoring: Codec) -> bytes:
         arrays |= {name: np.ascontiguousarray(codec.codebooks)} | {
             f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()
         }
+    if coding.lengths is not None:
+        arrays |= {"coding.edges": coding.lengths.edges, "coding.gains": coding.lengths.gains}
     return save(arrays)
 
 
@@ -36,14 +41,17 @@ def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, C
         arrays = load(content)
         if unknown := arrays.keys() - KNOWN:
             raise RepconcError(f"{source} was written by another version: it holds {sorted(unknown)}; build it again.")
-        coding, scoring = (make_codec(arrays[name], dimension, _map_of(arrays, name)) for name in ("coding", "scoring"))
-        return coding, scoring
+        classed = "coding.edges" in arrays or "coding.gains" in arrays
+        lengths = Lengths(arrays["coding.edges"], arrays["coding.gains"]) if classed else None
+        coding = make_codec(arrays["coding"], dimension, _map_of(arrays, "coding"), lengths)
+        return coding, make_codec(arrays["scoring"], dimension, _map_of(arrays, "scoring"))
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
 
 
 PARTS = ("linear", "inner", "outer", "unit")
 KNOWN = {name for codec in ("coding", "scoring") for name in (codec, *(f"{codec}.{part}" for part in PARTS))}
+KNOWN |= {"coding.edges", "coding.gains"}
 
 
 def _arrays_of(mapping: VectorMap | None) -> dict[str, np.ndarray]:

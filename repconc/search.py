@@ -88,7 +88,7 @@ class Searcher:
         if not ids:
             raise RepconcError("There are no documents to search.")
         if model.is_compressed:
-            return cls(CodeIndex(ids, np.concatenate(blocks), model.scoring), model.encoder)
+            return cls(CodeIndex(ids, np.concatenate(blocks), model.scoring, model.coding), model.encoder)
         return cls(FlatIndex(ids, blocks), model.encoder)
 
     def search(self, texts: Sequence[str], k: int = 10, threads: int | None = None, **options: Any) -> list[list[Hit]]:

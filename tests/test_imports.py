@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "repconc"
 
-CODECS = {"codec", "additive", "codec_files"}
+CODECS = {"lengths", "codec", "additive", "codec_files"}
 BASE = {"errors", "records", "files", "lines", "config", "packages", "vectors"}
 MAY_IMPORT = {
     "errors": set(),
@@ -21,9 +21,10 @@ MAY_IMPORT = {
     "vectors": {"config", "errors", "files", "records"},
     "kernel": {"errors"},
     "maps": {"errors"},
-    "codec": {"errors", "kernel", "maps", "records"},
+    "lengths": {"errors"},
+    "codec": {"errors", "kernel", "lengths", "maps", "records"},
     "additive": {"codec", "errors", "kernel"},
-    "codec_files": {"additive", "codec", "errors", "maps"},
+    "codec_files": {"additive", "codec", "errors", "lengths", "maps"},
     "losses": set(),
     "quantization": CODECS | {"errors", "maps"},
     "data": BASE,

@@ -116,7 +116,7 @@ def codecs_of(trainer: Trainer) -> tuple[Codec, Codec]:
     """What documents are coded with and what queries are scored with, each with the map of its side."""
     coding, scoring, D = trainer.coding, trainer.quantizer.to_codec(), trainer.model.dimension
     return (
-        make_codec(coding.codebooks, D, to_map(trainer.model, "document")),
+        make_codec(coding.codebooks, D, to_map(trainer.model, "document"), coding.lengths),
         make_codec(scoring.codebooks, D, to_map(trainer.model, "query")),
     )
 

@@ -1,4 +1,7 @@
-"""Exhaustive search over codes: one look-up table a query, one table entry a byte."""
+"""Exhaustive search over codes: one look-up table a query, one table entry a byte.
+
+Sizes: N documents, M bytes a code, C classes of lengths (lengths.py), each of which is a list here.
+"""
 
 from collections.abc import Sequence
 
@@ -8,19 +11,39 @@ from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.queries import in_groups, read_queries, whole_number
-from repconc.indexes.scan import scan
+from repconc.indexes.scan import Found, scan
 from repconc.records import Hit, in_order
+
+
+class ByClass:
+    """All codes, class after class, as the scan reads them."""
+
+    def __init__(self, codes: np.ndarray, coding: Codec) -> None:
+        classes = coding.classes_of(codes)
+        self._gains = coding.gains
+        self._order = np.argsort(classes, kind="stable")  # position -> number
+        self._ends = np.cumsum(np.bincount(classes, minlength=len(self._gains)))  # [C]
+        parts = np.split(self._order, self._ends[:-1])
+        self.content = np.concatenate([to_blocks(codes[part]) for part in parts])
+
+    def scan(self, tables: np.ndarray, k: int, threads: int) -> Found:
+        """For tables [B, M, K] the numbers of the best documents and their scores, with all ties, in no order."""
+        stops = np.tile(self._ends, (len(tables), 1))
+        starts = np.pad(stops, ((0, 0), (1, 0)))[:, :-1].copy()
+        found = scan(self.content, tables, starts, stops, k, threads=threads, gains=self._gains)
+        return [(self._order[places], scores) for places, scores in found]
 
 
 class CodeIndex:
     """All documents, scored by the sum of their codewords' inner products with the query."""
 
-    def __init__(self, ids: Sequence[str], codes: np.ndarray, codec: Codec) -> None:
+    def __init__(self, ids: Sequence[str], codes: np.ndarray, codec: Codec, coding: Codec | None = None) -> None:
+        """codes: [N, M]; codec: what scores queries; coding: what documents were coded with, where it is another."""
         if len(ids) != len(codes) or not len(ids):
             raise RepconcError(f"There are {len(ids)} ids for {len(codes)} codes; each needs one.")
         self.ids = ids
         self.codec = codec
-        self._codes = to_blocks(np.asarray(codes))  # one list of all
+        self._classes = ByClass(np.asarray(codes), coding or codec)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -29,7 +52,7 @@ class CodeIndex:
     def nbytes(self) -> int:
         """Codes, codebooks and map: what must be in memory to search."""
         mapping = self.codec.map.nbytes if self.codec.map else 0
-        return self._codes.nbytes + self.codec.codebooks.nbytes + mapping
+        return self._classes.content.nbytes + self.codec.codebooks.nbytes + mapping
 
     def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
         """The k best documents of each query. queries: [B, D]"""
@@ -37,9 +60,7 @@ class CodeIndex:
         workers = 1 if threads is None else whole_number("threads", threads)
         hits = []
         for group in in_groups(vectors, self.codec):
-            starts = np.zeros((len(group), 1), np.int64)
-            tables = self.codec.tables_of(group)
-            for places, scores in scan(self._codes, tables, starts, starts + len(self), k, threads=workers):
+            for places, scores in self._classes.scan(self.codec.tables_of(group), k, workers):
                 found = zip(places.tolist(), scores.tolist(), strict=True)
                 hits.append(in_order(Hit(self.ids[place], score) for place, score in found)[:k])
         return hits

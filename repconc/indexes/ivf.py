@@ -83,7 +83,7 @@ class Index:
         reader = opened.get(segment.files["codes"].name)
         if reader is not None and reader.holds(segment):
             return reader.with_removals(self.folder, segment)
-        return SegmentReader(self.folder, segment, self.manifest.bytes, self.manifest.lists)
+        return SegmentReader(self.folder, segment, self.manifest.bytes, self.manifest.lists, self.coding.gains)
 
     def _open_shared(self) -> None:
         """What all segments share."""
@@ -99,6 +99,11 @@ class Index:
 
     def __len__(self) -> int:
         return self.manifest.documents
+
+    @property
+    def cells(self) -> int:
+        """Classes of lists (segment.py)."""
+        return self.manifest.lists * len(self.coding.gains)
 
     @property
     def nbytes(self) -> int:

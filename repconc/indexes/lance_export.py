@@ -28,7 +28,7 @@ def export_lance(index: Index, output: Path, progress: Progress = lambda done, t
     if index.scoring.map is not None:
         raise RepconcError("Lance has no place for a rotation or a map; this index can be exported to faiss.")
     if isinstance(index.scoring, AdditiveCodec):
-        raise RepconcError("Lance knows no additive codes; this index can be exported to faiss.")
+        raise RepconcError("Lance knows no additive codes; train or compress with product codes for it.")
     M, K, d = index.scoring.codebooks.shape
     columns = [(name, arrow.string()) for name in ("id", "title", "text", "metadata")]
     schema = arrow.schema([*columns, ("vector", arrow.list_(arrow.float32(), M * d))])

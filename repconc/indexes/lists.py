@@ -56,6 +56,14 @@ def train_centroids(codes: np.ndarray, codec: Codec, lists: int, seed: int, prog
     return centroids.astype(np.float16)
 
 
+def cells_of(
+    codes: np.ndarray, coding: Codec, scoring: Codec, centroids: np.ndarray, progress: Progress | None = None
+) -> np.ndarray:
+    """[N]: where documents of these codes [N, M] belong: their list, and in it their class of lengths."""
+    owners, _ = nearest(codes, scoring, centroids, progress)
+    return np.asarray(owners * len(coding.gains) + coding.classes_of(codes))
+
+
 def nearest(
     codes: np.ndarray, codec: Codec, centroids: np.ndarray, progress: Progress | None = None
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -67,12 +67,12 @@ def _joining(sizes: Sequence[int], at_most: int) -> int:
 def copy(
     old: Sequence[Remains], writer: SegmentWriter, progress: Progress = lambda done, total: None
 ) -> list[np.ndarray]:
-    """Write what is left of some segments once more; gives the lists of these documents."""
+    """Write what is left of some segments once more; gives the cells of these documents."""
     owners, total = [], sum(one.living for one in old)
     for segment, gone in old:
-        for documents, codes, lists in documents_of(segment, gone):
+        for documents, codes, cells in documents_of(segment, gone):
             writer.add(documents, codes)
-            owners.append(lists)
+            owners.append(cells)
             progress(len(writer), total)
     return owners
 
@@ -80,7 +80,7 @@ def copy(
 def documents_of(
     segment: SegmentReader, gone: Collection[int] = ()
 ) -> Iterator[tuple[list[Document], np.ndarray, np.ndarray]]:
-    """The documents of a segment that are still there, with codes and lists, in the order in which they came.
+    """The documents of a segment that are still there, with codes and cells, in the order in which they came.
 
     gone: numbers of others that are left out.
     """

@@ -15,6 +15,9 @@ WIDEST = 257
 
 TOO_LARGE = "A query vector holds values too large to multiply."
 
+PLAIN = np.ones(1, np.float32)
+"""The gains of lists whose scores are the sums."""
+
 Found = list[tuple[np.ndarray, np.ndarray]]
 """Positions and scores, for each query."""
 
@@ -27,23 +30,25 @@ def scan(
     k: int,
     allowed: np.ndarray | None = None,
     threads: int = 1,
+    gains: np.ndarray = PLAIN,
 ) -> Found:
     """Of each query the k best documents of its lists, and all that tie with the k-th; in no order.
 
     content: the bytes of all lists (blocks.py); tables: [B, M, K] float32; starts, stops: [B, P], the positions of its
-    lists, none twice, the most promising first; allowed: a bitmap by position, or None. A score is the float32 sum of
-    table entries for m = 0 .. M - 1.
+    lists, none twice, the most promising first; allowed: a bitmap by position, or None; gains: of a query's lists in
+    turn, again and again. A score is the gain of its list times the float32 sum of table entries for m = 0 .. M - 1.
     """
     native = kernel()
     if threads < 1:
         raise RepconcError(f"threads is {threads}; at least one must search.")
     if native is None or tables.shape[1] > WIDEST:
-        if not np.abs(tables).max(axis=2).sum(axis=1, dtype=np.float64).max(initial=0) <= np.finfo(np.float32).max:
+        largest = np.abs(tables).max(axis=2).sum(axis=1, dtype=np.float64).max(initial=0) * max(1, gains.max())
+        if not largest <= np.finfo(np.float32).max:
             raise RepconcError(TOO_LARGE)
         rows = zip(tables, starts, stops, strict=True)
-        return [_plain(content, own, first, last, k, allowed) for own, first, last in rows]
+        return [_plain(content, own, first, last, k, allowed, gains) for own, first, last in rows]
     try:
-        ends, positions, scores = native.scan(content, _whole(tables), starts, stops, k, allowed, threads)
+        ends, positions, scores = native.scan(content, _whole(tables), starts, stops, k, allowed, threads, gains)
     except OverflowError as error:
         raise RepconcError(TOO_LARGE) from error
     stops_of = ends.tolist()
@@ -64,10 +69,11 @@ def _plain(
     stops: np.ndarray,
     k: int,
     allowed: np.ndarray | None,
+    gains: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     positions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        here, values = np.arange(start, stop), scores_of(content, start, stop, tables)
+    for start, stop, gain in zip(starts.tolist(), stops.tolist(), np.resize(gains, len(starts)), strict=True):
+        here, values = np.arange(start, stop), gain * scores_of(content, start, stop, tables)
         if allowed is not None:
             passing = np.unpackbits(allowed[start // 8 : -(-stop // 8)], bitorder="little")[start % 8 :][: stop - start]
             here, values = here[passing.astype(bool)], values[passing.astype(bool)]

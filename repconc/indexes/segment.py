@@ -1,7 +1,10 @@
 """A segment: documents that were written together, their codes in the order of their lists.
 
-codes      [n, M] uint8, list after list, in blocks (blocks.py)
-offsets    [L + 1]: where each list begins
+Within a list they lie by classes of decoded length (lengths.py); without those there is one class. One class of one
+list is a cell: cell = list * C + class.
+
+codes      [n, M] uint8, cell after cell, in blocks (blocks.py)
+offsets    [L * C + 1]: where each cell begins
 numbers    [n]: which document stands at a position
 removed    one bit a position, where documents were removed since
 """
@@ -61,17 +64,17 @@ class SegmentWriter:
         self._spool.flush()
         return np.memmap(self._spool_path, np.uint8, "r").reshape(-1, self._blocks)
 
-    def finish(self, owners: np.ndarray, lists: int) -> Segment:
-        """owners: [n], the list of each document, in the order in which they came."""
+    def finish(self, owners: np.ndarray, cells: int) -> Segment:
+        """owners: [n], the cell of each document, in the order in which they came."""
         codes = self.codes()
         self._spool.close()
-        order = np.argsort(owners, kind="stable").astype("<u4")  # by list, then as they came
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
+        order = np.argsort(owners, kind="stable").astype("<u4")  # by cell, then as they came
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=cells))])
         entries = self._documents.finish()
         path = self._folder / self._stem
         entries["numbers"] = write_checked(path.with_suffix(".numbers"), order)
         entries["offsets"] = write_checked(path.with_suffix(".offsets"), offsets.astype("<i8"))
-        ends = offsets[1:][np.diff(offsets) > 0].tolist()  # of lists that hold something: few, where few are added
+        ends = offsets[1:][np.diff(offsets) > 0].tolist()  # of cells that hold something: few, where few are added
         with CheckedWriter(path.with_suffix(".codes")) as writer:
             for start, stop in zip([0, *ends[:-1]], ends, strict=True):
                 writer.write(to_blocks(codes[order[start:stop]]))
@@ -83,9 +86,10 @@ class SegmentWriter:
 class SegmentReader:
     """A segment as searches see it."""
 
-    def __init__(self, folder: Path, segment: Segment, blocks: int, lists: int) -> None:
+    def __init__(self, folder: Path, segment: Segment, blocks: int, lists: int, gains: np.ndarray) -> None:
+        """gains: [C]"""
         files = segment.files
-        self.segment = segment
+        self.segment, self._gains = segment, gains
         self.codes, self._blocks = CheckedFile(folder, files["codes"]), blocks
         self._offsets = CheckedArray(folder, files["offsets"], "<i8")
         self.offsets = self._offsets.all()
@@ -93,7 +97,7 @@ class SegmentReader:
         self.documents = DocumentReader(folder, files, segment.count)
         self._removed = CheckedFile(folder, files["removed"]) if "removed" in files else None
         sizes = len(self.codes), len(self.numbers), len(self.offsets)
-        if sizes != (segment.count * blocks, segment.count, lists + 1):
+        if sizes != (segment.count * blocks, segment.count, lists * len(gains) + 1):
             raise RepconcError(f"{self.codes.path} does not hold {segment.count} documents: {MEND}")
         self._bitmaps: dict[Filter | None, np.ndarray] = {}
 
@@ -119,10 +123,12 @@ class SegmentReader:
         self, tables: np.ndarray, lists: np.ndarray, k: int, tree: Filter | None, threads: int, bounds: Bounds
     ) -> Found:
         """The best documents of some lists that are not removed and pass a filter. tables: [B, M, K]; lists: [B, P]"""
-        starts, stops = self.offsets[lists], self.offsets[lists + 1]
+        C = len(self._gains)
+        cells = lists if C == 1 else (C * lists[..., None] + np.arange(C)).reshape(len(lists), -1)  # [B, P * C]
+        starts, stops = self.offsets[cells], self.offsets[cells + 1]
         self.codes.touch(starts * self._blocks, stops * self._blocks)
         allowed = None if tree is None and self._removed is None else self._allowed(tree, bounds)
-        return scan(self.codes.untouched(), tables, starts, stops, k, allowed, threads)
+        return scan(self.codes.untouched(), tables, starts, stops, k, allowed, threads, self._gains)
 
     def codes_at(self, positions: np.ndarray) -> np.ndarray:
         """[n, M]"""

@@ -16,7 +16,7 @@ from repconc.errors import RepconcError, ReplacedError
 from repconc.indexes.checked import write_checked
 from repconc.indexes.folder import writing
 from repconc.indexes.ivf import Index
-from repconc.indexes.lists import default_lists, nearest, train_centroids
+from repconc.indexes.lists import cells_of, default_lists, train_centroids
 from repconc.indexes.manifest import MANIFEST, IndexManifest, Reference, Segment, commit, read_manifest
 from repconc.indexes.merging import Remains, absorbed_by, copy, gone_of, smallest, untouched
 from repconc.indexes.segment import SegmentReader, SegmentWriter, write_removed
@@ -69,7 +69,7 @@ def build(
         if count > len(codes):
             raise RepconcError(f"{len(codes)} documents cannot fill {count} lists; ask for fewer lists.")
         centroids = train_centroids(codes, scoring, count, seed, show("clustering"))
-        owners, _ = nearest(codes, scoring, centroids, show("filling lists"))
+        owners = cells_of(codes, coding, scoring, centroids, show("filling lists"))
         manifest = IndexManifest(
             next_number=2,
             model=model,
@@ -82,7 +82,7 @@ def build(
                 "codec": write_checked(folder / "000001.codec", np.frombuffer(to_bytes(coding, scoring), np.uint8)),
                 "centroids": write_checked(folder / "000001.centroids", centroids.astype("<f2")),
             },
-            segments=(writer.finish(owners, count),),
+            segments=(writer.finish(owners, count * len(coding.gains)),),
         )
         commit(folder, manifest)
     return Index(folder)
@@ -126,9 +126,9 @@ def add(
         absorbed = absorbed_by(new, old, at_most) if new and at_most else []
         segments = _without(folder, [one for one in old if one not in absorbed], manifest.next_number + 1)
         if new:
-            owners, _ = nearest(writer.codes(), index.scoring, index.centroids)
+            owners = cells_of(writer.codes(), index.coding, index.scoring, index.centroids)
             owners = np.concatenate([owners, *copy(absorbed, writer)])
-            segments.append(writer.finish(owners, manifest.lists))
+            segments.append(writer.finish(owners, index.cells))
         _commit(folder, manifest, segments)
         if not tidy:
             cleaning.pop_all()
@@ -174,7 +174,7 @@ def _merge(
     readers = [one.segment for one in merged]
     segments = [segment.segment for segment in index.segments if segment not in readers]
     if len(writer):
-        segments.append(writer.finish(np.concatenate(owners), index.manifest.lists))
+        segments.append(writer.finish(np.concatenate(owners), index.cells))
     _commit(folder, index.manifest, segments)
     return Changes(removed=sum(segment.segment.removed for segment in readers))
 

@@ -16,6 +16,12 @@ from repconc.quantization.sinkhorn import assign_uniformly
 class AdditiveQuantizer(Quantizer):
     """Codebooks of whole vectors: [M, K, D]."""
 
+    def __init__(self, codebooks: Tensor, dimension: int, unit: bool = False) -> None:
+        """unit: whether the vectors have length 1."""
+        super().__init__(codebooks, dimension)
+        self.unit = unit
+        self.share = 1 / len(codebooks)  # all codewords of a document move by the same step, and their sum by M of them
+
     @torch.no_grad()
     def assign(self, documents: Tensor, constraint: Constraint | None) -> Tensor:
         """[N, D] -> [N, M]: without a constraint as documents are coded later, by a beam search."""

@@ -4,14 +4,20 @@ Sizes: N documents, B queries, D dimensions, M codebooks of K codewords.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from repconc.codec import Codec
 from repconc.codec_files import make_codec
+from repconc.lengths import learn_lengths
 from repconc.quantization.sinkhorn import ALONE, Collectives
+
+SAMPLE = 1 << 16
+"""Codes that lengths are learned from, at most."""
 
 
 class Constraint(NamedTuple):
@@ -24,6 +30,11 @@ class Constraint(NamedTuple):
 
 class Quantizer(nn.Module, ABC):
     """M codebooks that receive gradients."""
+
+    share = 1.0
+    """Of the rate that codebooks learn with."""
+    unit = False
+    """Whether what it decodes is given the length 1 back, class by class (lengths.py)."""
 
     def __init__(self, codebooks: Tensor, dimension: int) -> None:
         super().__init__()
@@ -45,13 +56,24 @@ class Quantizer(nn.Module, ABC):
     def to_codec(self) -> Codec:
         return make_codec(self.codebooks.detach().cpu().numpy().copy(), self.dimension)
 
+    def to_coding(self, codes: np.ndarray) -> Codec:
+        """The same, with what it knows of lengths from codes [N, M] of documents."""
+        codec = self.to_codec()
+        if not self.unit:
+            return codec
+        sample = codes[:: -(-len(codes) // SAMPLE)]
+        return replace(codec, lengths=learn_lengths(codec.decode(sample)))
+
     def straight_through(self, documents: Tensor, codes: Tensor) -> Tensor:
         """The decoded documents in value; in the gradient both the documents and their codewords.
 
         The parentheses make the second term exactly zero, so that the value is the decoded one to the bit and
         documents with equal codes get equal scores.
         """
-        return self.decode(codes) + (documents - documents.detach())
+        decoded = self.decode(codes)
+        if self.unit:
+            decoded = nn.functional.normalize(decoded, dim=1)
+        return decoded + (documents - documents.detach())
 
 
 def squared_distances(blocks: Tensor, codebooks: Tensor) -> Tensor:

@@ -29,7 +29,12 @@ def warm_up(
     return train_opq(vectors, bytes, codewords, rotate=rotate, turns=turns, seed=seed, progress=progress)
 
 
-def quantizer_of(codec: Codec) -> Quantizer:
-    """The rotation, if the codec has one, belongs to the text model and is not taken over."""
-    structure = AdditiveQuantizer if isinstance(codec, AdditiveCodec) else ProductQuantizer
-    return structure(torch.from_numpy(np.array(codec.codebooks, dtype=np.float32)), codec.dimension)
+def quantizer_of(codec: Codec, unit: bool) -> Quantizer:
+    """The rotation, if the codec has one, belongs to the text model and is not taken over. unit: for such vectors.
+
+    Product codes need no help with lengths: there a codeword can be made longer for itself, and training does it.
+    """
+    codebooks = torch.from_numpy(np.array(codec.codebooks, dtype=np.float32))
+    if isinstance(codec, AdditiveCodec):
+        return AdditiveQuantizer(codebooks, codec.dimension, unit)
+    return ProductQuantizer(codebooks, codec.dimension)

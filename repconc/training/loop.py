@@ -46,6 +46,8 @@ class Task:
     validate: Callable[[], dict[str, float]]
     """Measures of the dev queries; the first chooses the checkpoint."""
     balance: Callable[[], dict[str, float]] = dict
+    share: float = 1.0
+    """Of the rate of codebooks that is set."""
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
@@ -75,7 +77,11 @@ def fit(
     optimizer = torch.optim.AdamW(
         [
             {"params": list(task.encoder.values()), "base": settings.encoder_rate, "weight_decay": settings.decay},
-            {"params": list(task.codebooks.values()), "base": settings.codebook_rate, "weight_decay": 0.0},
+            {
+                "params": list(task.codebooks.values()),
+                "base": settings.codebook_rate * task.share,
+                "weight_decay": 0.0,
+            },
         ],
         fused=True,
     )

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repconc.indexes.blocks import to_blocks
-from repconc.indexes.scan import scan
+from repconc.codec import Codec
+from repconc.indexes.codes import ByClass
 from repconc.kernel import kernel
 from repconc.quantization.quantizer import Quantizer
 
@@ -68,30 +68,39 @@ class FixedVectors:
 class FixedCodes:
     """Compressed: codes stay, codebooks learn. Scores are sums of table entries, so no [B, n, D] is formed."""
 
-    def __init__(self, quantizer: Quantizer, codes: Tensor) -> None:
+    def __init__(self, quantizer: Quantizer, codes: Tensor, coding: Codec | None = None) -> None:
+        """coding: what documents were coded with; None: the quantizer as it now is."""
         self.quantizer = quantizer
         self.codes = codes  # [N, M] uint8
+        self._coding = coding or quantizer.to_coding(codes.cpu().numpy())
 
     def blocks(self) -> Iterator[Tensor]:
-        for codes in torch.split(self.codes, DOCUMENTS_AT_A_TIME):
-            yield self.quantizer.decode(codes.long())
+        for start in range(0, len(self.codes), DOCUMENTS_AT_A_TIME):
+            part = slice(start, start + DOCUMENTS_AT_A_TIME)
+            yield self.quantizer.decode(self.codes[part].long()) * self.gains[part, None]
 
     def can_be_scanned(self, queries: Tensor) -> bool:
         """Whether the native scan is there and all scores are numbers; else who trains shall see it in the loss."""
         if self.codes.device.type != "cpu" or kernel() is None:
             return False
-        largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * queries.shape[1]
+        largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * queries.shape[1] * self.gains.max()
         return bool(largest < torch.finfo(torch.float32).max)
 
     @cached_property
-    def content(self) -> np.ndarray:
-        """The codes as the native scan reads them: one list."""
-        return to_blocks(self.codes.numpy())
+    def by_class(self) -> ByClass:
+        """The codes as the native scan reads them."""
+        return ByClass(self.codes.numpy(), self._coding)
+
+    @cached_property
+    def gains(self) -> Tensor:
+        """[N]: what the scores of each document are multiplied by."""
+        classes = self._coding.classes_of(self.codes.cpu().numpy())
+        return torch.from_numpy(self._coding.gains[classes]).to(self.codes.device)
 
     def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
         tables = self.quantizer.tables(queries)  # [B, M, K]
         codes = self.codes[candidates].long().transpose(1, 2)  # [B, M, n]
-        return tables.gather(2, codes).sum(dim=1)
+        return tables.gather(2, codes).sum(dim=1) * self.gains[candidates]
 
 
 def top_irrelevant(queries: Tensor, documents: Searchable, relevant: list[np.ndarray], n: int) -> Tensor:
@@ -125,9 +134,7 @@ def _scan(
     deepest = n + max((len(known) for known in without), default=0)
     for low in range(0, len(queries), QUERIES_AT_A_TIME):
         tables = codec.tables(queries[low : low + QUERIES_AT_A_TIME])  # [B, M, K]
-        starts = np.zeros((len(tables), 1), np.int64)
-        found = scan(documents.content, tables, starts, starts + len(documents.codes), deepest, threads=threads)
-        for row, (places, values) in enumerate(found, start=low):
+        for row, (places, values) in enumerate(documents.by_class.scan(tables, deepest, threads), start=low):
             for number in without[row]:
                 values[places == number] = -np.inf
             order = np.lexsort((places, -values))[:n]

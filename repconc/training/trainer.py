@@ -103,7 +103,7 @@ class Trainer:
         if "rotation" in arrays:
             self.model.rotate(arrays["rotation"])
         codec = make_codec(arrays["codebooks"], self.model.dimension)
-        self.quantizer = quantizer_of(codec).to(self.model.device)
+        self.quantizer = quantizer_of(codec, self.model.is_normalized).to(self.model.device)
         return float(arrays["seconds"][0])
 
     def stage_one(self, loss_of: type[StageOneLoss] = StageOneLoss, sides: Sequence[Side] = SIDES) -> State:
@@ -120,12 +120,12 @@ class Trainer:
 
     def code(self) -> dict[str, float]:
         """Code all documents with their nearest codewords; from here on they are fixed. Gives the use of the codes."""
-        self.coding = self.quantizer.to_codec()
         path = self.folder / "codes.safetensors"
         if not path.exists():
             codes = self.corpus.codes(self.quantizer, self.corpus.everything, as_progress("coding", self.observe))
             self._write(path, save({"codes": codes.cpu().numpy()}))
         self.codes = load_file(path)["codes"]
+        self.coding = self.quantizer.to_coding(self.codes)
         use = use_of(self.codes, self.quantizer.codebooks.shape[1]) | twins_of(self.codes)
         self._note({"phase": "coding", **use})
         return use
@@ -176,7 +176,7 @@ class Trainer:
         quantizer = {"codebooks": self.quantizer.codebooks} if loss_with_codes else {}
         balance = loss_with_codes.balance if loss_with_codes else dict
         learns = self.model.trainable(sides)
-        task = Task(name, batches.steps, learns, quantizer, backward, validate, balance)
+        task = Task(name, batches.steps, learns, quantizer, backward, validate, balance, self._share)
         return self._fit(task, settings)
 
     def _search_fixed(
@@ -206,8 +206,13 @@ class Trainer:
 
         codebooks = {"codebooks": documents.quantizer.codebooks} if isinstance(documents, FixedCodes) else {}
         validate = partial(self.corpus.measure, documents, self.corpus.everything)
-        task = Task(name, batches.steps, self.model.trainable(["query"]), codebooks, backward, validate)
+        learns = self.model.trainable(["query"])
+        task = Task(name, batches.steps, learns, codebooks, backward, validate, share=self._share)
         return self._fit(task, settings)
+
+    @property
+    def _share(self) -> float:
+        return self.quantizer.share if hasattr(self, "quantizer") else 1.0
 
     def _teacher_of(self, settings: Phase) -> Teacher | None:
         return self.teacher if isinstance(settings, Taught) and settings.distillation else None
@@ -239,7 +244,7 @@ class Trainer:
         return FixedCodes(self.quantizer, codes)
 
     def _fixed_codes(self) -> FixedCodes:
-        return FixedCodes(self.quantizer, torch.from_numpy(self.codes).to(self.model.device))
+        return FixedCodes(self.quantizer, torch.from_numpy(self.codes).to(self.model.device), self.coding)
 
     def _note(self, line: Line) -> None:
         self.history.append(line)

@@ -57,7 +57,11 @@ def test_additive_codes_go_the_whole_way(world, recipe, cosine, tmp_path):
     assert isinstance(index.coding, AdditiveCodec)
     hits = index.search(world.queries, 10, probes=index.manifest.lists)
     assert sum(str(number) in {hit.id for hit in row} for number, row in enumerate(hits)) > 50, "random codes find two"
-    export_faiss(index, tmp_path / "index.faiss")  # compares the answers
+    if cosine:  # decoded lengths are given back, by classes that faiss does not know
+        with pytest.raises(RepconcError, match="classes of lengths"):
+            export_faiss(index, tmp_path / "index.faiss")
+    else:
+        export_faiss(index, tmp_path / "index.faiss")  # compares the answers
     ids = [f"again {number}" for number in range(600)]
     add_vectors(tmp_path / "index", paired(open_given(world.documents, ids=ids)))
     best = Index(tmp_path / "index").search(world.queries[:20], 2, probes=999)
@@ -113,7 +117,11 @@ def test_the_coding_map_codes_documents_that_are_added_later(world, recipe, tmp_
 
 def test_faiss_takes_maps_of_both_kinds_but_no_hidden_layer(world, recipe, tmp_path):
     index = run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, cosine=True).index
-    export_faiss(index, tmp_path / "index.faiss")  # compares the answers
+    if cosine:  # decoded lengths are given back, by classes that faiss does not know
+        with pytest.raises(RepconcError, match="classes of lengths"):
+            export_faiss(index, tmp_path / "index.faiss")
+    else:
+        export_faiss(index, tmp_path / "index.faiss")  # compares the answers
     assert len(import_faiss(tmp_path / "index.faiss", tmp_path / "back")) == 600
     deep = run(opened(world, "queries"), tmp_path / "deep", bytes=6, recipe=recipe, hidden=4).index
     assert isinstance(deep.scoring.map, VectorMap) and deep.scoring.map.inner is not None

@@ -31,7 +31,7 @@ def drive(folder: Path, kills: int, seed: int) -> int:
     longest = 1.2 * (time.perf_counter() - began)  # however fast or busy the machine is
 
     def start(work) -> int:
-        """Run it in a process of its own, kill it soon; gives its exit code. Half of them are cut off, in the long run."""
+        """Run it in a process of its own, kill it soon; gives its exit code. In the long run half of them are cut."""
         nonlocal longest
         process = FORK.Process(target=work)
         process.start()

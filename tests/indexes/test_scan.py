@@ -48,11 +48,12 @@ def make_tables(kind: str, M: int, K: int, random: np.random.Generator) -> np.nd
     few=st.booleans(),
     share=st.sampled_from([None, 0.0, 0.01, 0.5, 1.0]),
     threads=st.integers(1, 3),
+    spread=st.sampled_from([0.0, 0.1, 3.0]),
     seed=st.integers(0, 99),
 )
-def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, seed):
+def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, spread, seed):
     """kinds: of the tables of each query; few: codes from two values only, so that many tie; share: of the documents
-    that a bitmap lets pass."""
+    that a bitmap lets pass; spread: of the logarithms of gains."""
     random = np.random.default_rng(seed)
     tables = np.stack([make_tables(kind, M, K, random) for kind in kinds])
     lists = [random.integers(0, min(K, 2) if few else K, (n, M)).astype(np.uint8) for n in sizes]
@@ -62,15 +63,17 @@ def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, s
     passing = np.ones(offsets[-1], bool) if share is None else random.random(offsets[-1]) < share
     allowed = None if share is None else np.packbits(passing, bitorder="little")
     content = np.concatenate([to_blocks(part) for part in lists])
-    found = scan(content, tables, offsets[chosen], offsets[chosen + 1], k, allowed, threads)
+    gains = np.exp(spread * random.normal(size=random.choice([1, probes]))).astype(np.float32)
+    found = scan(content, tables, offsets[chosen], offsets[chosen + 1], k, allowed, threads, gains)
 
     codes = np.concatenate(lists)
     for (positions, scores), own, probed in zip(found, tables, chosen, strict=True):
         totals, there = np.zeros(offsets[-1], np.float32), np.zeros(offsets[-1], bool)
         for m in range(M):
             totals += own[m][codes[:, m]]
-        for number in probed:
+        for number, gain in zip(probed, np.resize(gains, probes), strict=True):
             there[offsets[number] : offsets[number + 1]] = True
+            totals[offsets[number] : offsets[number + 1]] *= gain
         expected = np.flatnonzero(there & passing)
         if k < len(expected):
             expected = expected[totals[expected] >= np.sort(totals[expected])[-k]]
@@ -232,6 +235,12 @@ def test_an_index_is_the_same_on_every_path(path):
         {"k": 0},
         {"k": -1},
         {"allowed": np.zeros(0, np.uint8)},
+        {"gains": np.zeros(0, np.float32)},
+        {"gains": np.ones(2, np.float32)},
+        {"gains": np.zeros(1, np.float32)},
+        {"gains": np.full(1, np.nan, np.float32)},
+        {"gains": np.full(1, np.inf, np.float32)},
+        {"gains": np.ones(1)},
     ],
     ids=lambda changes: next(iter(changes)),
 )
@@ -243,6 +252,8 @@ def test_malformed_arrays_are_refused(changes):
         "stops": np.array([[4]]),
         "k": 2,
         "allowed": None,
+        "threads": 1,
+        "gains": np.ones(1, np.float32),
     }
     assert len(kernel().scan(*good.values())[1]) == 4
     bad = good | ({"stops": np.array([[0]])} if list(changes) == ["starts"] else {}) | changes

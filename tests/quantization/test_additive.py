@@ -40,7 +40,7 @@ def vectors(count: int, dimension: int, seed: int = 1) -> np.ndarray:
 @given(st.integers(2, 6), st.integers(1, 256), st.integers(2, 40), st.integers(1, 9))
 def test_the_twins_give_the_same_codes_vectors_and_scores(levels, codewords, dimension, count):
     codec, x = make(levels, codewords, dimension), vectors(count, dimension)
-    quantizer = quantizer_of(codec)
+    quantizer = quantizer_of(codec, unit=False)
     codes = codec.encode(x)
     assert isinstance(quantizer, AdditiveQuantizer)
     np.testing.assert_array_equal(quantizer.assign(torch.from_numpy(x), None).numpy(), codes)
@@ -106,7 +106,7 @@ def test_the_highest_of_each_row_are_the_same_without_the_kernel(values, data):
 
 def test_every_level_uses_its_codewords_equally():
     x = torch.from_numpy(vectors(1024, 12))
-    quantizer = quantizer_of(make(4, 32, 12))
+    quantizer = quantizer_of(make(4, 32, 12), unit=False)
     for codes in quantizer.assign(x, Constraint(epsilon=0.003)).T:
         counts = torch.bincount(codes, minlength=32)
         assert counts.min() >= 16
@@ -117,11 +117,28 @@ def test_every_level_uses_its_codewords_equally():
 
 def test_the_gradients_are_those_of_the_paper():
     """Straight through to the documents; to a codeword the sum over the documents that it is a part of."""
-    quantizer = quantizer_of(make(4, 5, 8))
+    quantizer = quantizer_of(make(4, 5, 8), unit=False)
     codes, gradient = gradients_of_a_step(quantizer, torch.randn(12, 8))
     expected = torch.zeros_like(quantizer.codebooks)
     for document, code in enumerate(codes):
         expected[torch.arange(4), code] += gradient[document]
+    torch.testing.assert_close(quantizer.codebooks.grad, expected)
+
+
+def test_lengths_that_are_given_back_are_in_the_gradient():
+    """Of d / |d|, with respect to d: what is across d, divided by its length."""
+    quantizer = quantizer_of(make(3, 5, 8), unit=True)
+    documents = torch.nn.functional.normalize(torch.randn(12, 8), dim=1).requires_grad_()
+    codes = quantizer.assign(documents, None)
+    quantized, wanted = quantizer.straight_through(documents, codes), torch.randn(12, 8)
+    torch.testing.assert_close(quantized.norm(dim=1), torch.ones(12))
+    (quantized * wanted).sum().backward()
+    torch.testing.assert_close(documents.grad, wanted)
+    decoded = quantizer.decode(codes).detach()
+    across = wanted - (wanted * quantized).sum(dim=1, keepdim=True).detach() * quantized.detach()
+    expected = torch.zeros_like(quantizer.codebooks)
+    for document, code in enumerate(codes):
+        expected[torch.arange(3), code] += across[document] / decoded[document].norm()
     torch.testing.assert_close(quantizer.codebooks.grad, expected)
 
 

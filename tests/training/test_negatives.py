@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repconc.kernel import kernel
+from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.product import ProductQuantizer
 from repconc.training import negatives
 from repconc.training.negatives import FixedCodes, FixedVectors, top, top_irrelevant
@@ -39,11 +40,15 @@ def test_they_are_the_best_irrelevant_documents(N, B, n, at_a_time, seed):
 
 
 @settings(deadline=None)
-@given(N=st.integers(1, 200), B=st.integers(1, 9), n=st.integers(1, 50), seed=st.integers(0, 99))
+@given(
+    N=st.integers(1, 200), B=st.integers(1, 9), n=st.integers(1, 50), seed=st.integers(0, 99), additive=st.booleans()
+)
 @pytest.mark.skipif(kernel() is None, reason="the kernel was not built")
-def test_codes_are_searched_by_the_native_scan_as_their_vectors_are(N, B, n, seed):
+def test_codes_are_searched_by_the_native_scan_as_their_vectors_are(N, B, n, seed, additive):
     random = torch.Generator().manual_seed(seed)
     quantizer = ProductQuantizer(torch.randn(3, 16, 4, generator=random), 11)
+    if additive:  # half floats, as the scan reads them
+        quantizer = AdditiveQuantizer(torch.randn(3, 16, 11, generator=random).half().float(), 11, unit=True)
     documents = FixedCodes(quantizer, torch.randint(0, 16, (N, 3), generator=random, dtype=torch.uint8))
     queries = torch.randn(B, 11, generator=random)
     without = [torch.randperm(N, generator=random)[: row % 3].numpy() for row in range(B)]
@@ -52,9 +57,14 @@ def test_codes_are_searched_by_the_native_scan_as_their_vectors_are(N, B, n, see
         scores, numbers = top(queries, documents, n, without)
     finally:
         negatives.QUERIES_AT_A_TIME = before
-    plain, _ = top(queries, FixedVectors(lambda: quantizer.decode(documents.codes.long()).detach()), n, without)
+    decoded = documents.gains[:, None] * quantizer.decode(documents.codes.long()).detach()
+    plain, _ = top(queries, FixedVectors(lambda: decoded), n, without)
     np.testing.assert_allclose(scores, plain, atol=1e-5)
-    products = queries @ quantizer.decode(documents.codes.long()).detach().T
+    products = queries @ decoded.T
+    torch.testing.assert_close(torch.cat(list(documents.blocks())).detach(), decoded)
+    torch.testing.assert_close(
+        documents.scores(queries, torch.arange(N).expand(B, -1)).detach(), products, atol=1e-4, rtol=1e-4
+    )
     for row in range(B):
         kept = numbers[row] >= 0
         assert not set(numbers[row].tolist()) & set(without[row].tolist())

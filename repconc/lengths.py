@@ -1,0 +1,57 @@
+"""Length by place: what a code has lost of a vector's length is given back by where the code lies.
+
+A document that is hard to code is decoded short, and then loses against others for its own questions. Vectors of
+length 1 ought to be decoded with length 1; but the length of a sum of whole codewords is no sum of table entries. The
+order of documents within a list is free, though. So a list keeps documents of about the same decoded length side by
+side, in classes, and what a scan finds in a class is multiplied by one number, its gain:
+
+    score(q, j)  =  gain[class of j] * (t[0, j_0] + ... + t[M-1, j_(M-1)]).
+
+No code gets longer. All that it costs is to know where each class begins in each list.
+
+Sizes: N vectors, D dimensions, C classes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from repconc.errors import RepconcError
+
+CLASSES = 8
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Classes of decoded lengths."""
+
+    edges: np.ndarray  # [C - 1] float32, rising: the lengths between two classes
+    gains: np.ndarray  # [C] float32
+
+    def __post_init__(self) -> None:
+        fine = self.edges.ndim == self.gains.ndim == 1 and len(self.gains) == len(self.edges) + 1
+        if not fine or not (np.diff(self.edges) > 0).all():
+            raise RepconcError("Classes of lengths need rising edges, and one gain more than edges.")
+        if not (np.isfinite(self.gains) & (self.gains >= np.finfo(np.float32).tiny)).all():
+            raise RepconcError("The gains of classes of lengths must be positive numbers.")
+
+    def classes_of(self, decoded: np.ndarray) -> np.ndarray:
+        """[N, D] -> [N]"""
+        return np.searchsorted(self.edges, lengths_of(decoded), side="right")
+
+
+def learn_lengths(decoded: np.ndarray, classes: int = CLASSES) -> Lengths:
+    """Classes of about as many vectors each, from a sample of decoded vectors [N, D] whose own length is 1."""
+    lengths = lengths_of(decoded)
+    edges = np.unique(np.quantile(lengths, np.arange(1, classes) / classes).astype(np.float32))
+    owners = np.searchsorted(edges, lengths, side="right")
+    counts = np.bincount(owners, minlength=len(edges) + 1)
+    means = np.bincount(owners, lengths, minlength=len(counts)) / np.maximum(counts, 1)
+    shortest = max(float(lengths.mean()) / 100, 1e-6)  # what decodes to nothing is like nothing, however long
+    means = np.where(counts > 0, means, np.append(edges, edges[-1:] if len(edges) else 1.0))
+    return Lengths(edges, (1 / np.maximum(means, shortest)).astype(np.float32))
+
+
+def lengths_of(vectors: np.ndarray) -> np.ndarray:
+    """[N, D] -> [N] float32"""
+    return np.asarray(np.sqrt(np.einsum("nd,nd->n", vectors, vectors, dtype=np.float32)))

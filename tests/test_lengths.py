@@ -1,0 +1,70 @@
+"""Classes of decoded lengths: what they give back, and what they cannot be made of."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from repconc.additive import AdditiveCodec
+from repconc.codec_files import from_bytes, to_bytes
+from repconc.errors import RepconcError
+from repconc.lengths import CLASSES, Lengths, learn_lengths
+
+
+def test_lengths_are_given_back_class_by_class():
+    random = np.random.default_rng(0)
+    decoded = random.normal(size=(4000, 16)).astype(np.float32)
+    decoded *= random.uniform(0.3, 0.9, (4000, 1)) / np.linalg.norm(decoded, axis=1, keepdims=True)
+    lengths = learn_lengths(decoded)
+    classes = lengths.classes_of(decoded)
+    assert len(lengths.gains) == CLASSES
+    assert np.abs(np.bincount(classes) - 4000 / CLASSES).max() < 10
+    restored = lengths.gains[classes] * np.linalg.norm(decoded, axis=1)
+    assert abs(restored.mean() - 1) < 0.01
+    assert restored.std() < 0.2 * (np.linalg.norm(decoded, axis=1).std() / np.linalg.norm(decoded, axis=1).mean())
+    assert (np.diff(lengths.gains) < 0).all(), "the shorter, the more"
+
+
+@given(arrays(np.float32, st.tuples(st.integers(1, 30), st.integers(1, 3)), elements=st.floats(-2, 2, width=32)))
+def test_whatever_is_decoded_has_a_class_and_a_gain(decoded):
+    lengths = learn_lengths(decoded)
+    classes = lengths.classes_of(decoded)
+    assert classes.min() >= 0 and classes.max() < len(lengths.gains)
+    assert np.isfinite(lengths.gains).all() and (lengths.gains > 0).all()
+
+
+def test_equal_lengths_are_one_class():
+    lengths = learn_lengths(np.tile(np.float32([0.0, 0.5]), (20, 1)))
+    assert len(set(lengths.classes_of(np.float32([[0.5, 0.0], [0.0, -0.5]])))) == 1
+    np.testing.assert_allclose(lengths.gains[lengths.classes_of(np.float32([[0.5, 0.0]]))], 2)
+
+
+@pytest.mark.parametrize(
+    ("edges", "gains"),
+    [
+        ([1, 1], [1, 1, 1]),
+        ([2, 1], [1, 1, 1]),
+        ([np.nan, 1], [1, 1, 1]),
+        ([1], [1]),
+        ([1], [1, 0]),
+        ([1], [1, np.nan]),
+        ([1], [1, np.inf]),
+    ],
+)
+def test_what_are_no_classes(edges, gains):
+    with pytest.raises(RepconcError):
+        Lengths(np.array(edges, np.float32), np.array(gains, np.float32))
+
+
+def test_files_keep_them():
+    books = np.random.default_rng(0).normal(size=(3, 4, 6)).astype(np.float32)
+    scoring = AdditiveCodec(books, 6)
+    coding = AdditiveCodec(books, 6, None, learn_lengths(scoring.decode(np.indices((4, 4, 4)).reshape(3, -1).T)))
+    read, other = from_bytes(to_bytes(coding, scoring), 6, "file")
+    assert read.lengths is not None and other.lengths is None
+    np.testing.assert_array_equal(read.lengths.edges, coding.lengths.edges)
+    np.testing.assert_array_equal(read.gains, coding.gains)
+    codes = np.random.default_rng(1).integers(0, 4, (9, 3)).astype(np.uint8)
+    np.testing.assert_array_equal(read.classes_of(codes), coding.classes_of(codes))
+    assert (scoring.classes_of(codes) == 0).all() and scoring.gains.tolist() == [1]
