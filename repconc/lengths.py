@@ -18,7 +18,8 @@ import numpy as np
 
 from repconc.errors import RepconcError
 
-CLASSES = 8
+CLASSES = 16
+TURNS = 20
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,21 @@ class Lengths:
 
 
 def learn_lengths(decoded: np.ndarray, classes: int = CLASSES) -> Lengths:
-    """Classes of about as many vectors each, from a sample of decoded vectors [N, D] whose own length is 1."""
+    """Classes from a sample of decoded vectors [N, D] whose own length is 1: k-means in one dimension."""
     lengths = lengths_of(decoded)
-    edges = np.unique(np.quantile(lengths, np.arange(1, classes) / classes).astype(np.float32))
-    owners = np.searchsorted(edges, lengths, side="right")
-    counts = np.bincount(owners, minlength=len(edges) + 1)
-    means = np.bincount(owners, lengths, minlength=len(counts)) / np.maximum(counts, 1)
+    means = np.unique(np.quantile(lengths, (np.arange(classes) + 0.5) / classes))
+    for _ in range(TURNS):
+        owners = np.searchsorted(_between(means), lengths, side="right")
+        counts = np.bincount(owners, minlength=len(means))
+        means = (np.bincount(owners, lengths, minlength=len(means)) / np.maximum(counts, 1))[counts > 0]
     shortest = max(float(lengths.mean()) / 100, 1e-6)  # what decodes to nothing is like nothing, however long
-    means = np.where(counts > 0, means, np.append(edges, edges[-1:] if len(edges) else 1.0))
-    return Lengths(edges, (1 / np.maximum(means, shortest)).astype(np.float32))
+    means = np.unique(np.maximum(means, shortest).astype(np.float32))
+    return Lengths(_between(means), 1 / means)
+
+
+def _between(means: np.ndarray) -> np.ndarray:
+    """[C] -> [C - 1]"""
+    return np.asarray((means[1:] + means[:-1]) / 2)
 
 
 def lengths_of(vectors: np.ndarray) -> np.ndarray:
