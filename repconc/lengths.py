@@ -50,7 +50,8 @@ def learn_lengths(decoded: np.ndarray, classes: int = CLASSES) -> Lengths:
         counts = np.bincount(owners, minlength=len(means))
         means = (np.bincount(owners, lengths, minlength=len(means)) / np.maximum(counts, 1))[counts > 0]
     shortest = max(float(lengths.mean()) / 100, 1e-6)  # what decodes to nothing is like nothing, however long
-    means = np.unique(np.maximum(means, shortest).astype(np.float32))
+    means = np.maximum(means, shortest).astype(np.float32)
+    means = means[np.append(True, np.diff(means) > 1e-4 * means[1:])]  # others are the same
     return Lengths(_between(means), 1 / means)
 
 
