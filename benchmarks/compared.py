@@ -101,7 +101,8 @@ class Comparison:
         trainer = setting.trainer(f"{FOLDERS.get(name, _slug(name))}-{size}", recipe, self.dense.model)
         self.own, seconds = None if name in FOLDERS else trainer.folder, 0.0
         if warmed:
-            _take_over("warmup.safetensors", warmed, trainer.folder)
+            if recipe.quantizer == base.quantizer:
+                _take_over("warmup.safetensors", warmed, trainer.folder)
             _take_over(NEGATIVES, warmed, trainer.folder)
             seconds = trainer.warm_up()
         seconds += sum(state.seconds for state in method.train(trainer))

@@ -31,7 +31,7 @@ def goals(lines: Iterable[Line]) -> Iterator[Figure]:
         if OURS not in cell or 64 * size > 4 * cell[OURS][0]["dimensions"]:
             continue
         where = f"{dataset}, {recipe}, {size} bytes"
-        better = [name for name, own in cell.items() if name != OURS and p_value(cell[OURS], own) < 0.05]
+        better = [name for name, own in cell.items() if not name.startswith(OURS) and p_value(cell[OURS], own) < 0.05]
         yield Figure(f"methods better than RepCONC: {where}", len(better), "methods", ", ".join(better), "<= 0")
         if all(name in cell for name in ORDER):
             wrong = [f"{low} < {high}" for low, high in pairwise(ORDER) if _mrr(cell[low]) >= _mrr(cell[high])]

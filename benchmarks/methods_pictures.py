@@ -15,6 +15,7 @@ from benchmarks.methods_tables import KINDS, named, ratio_of
 
 STYLES: dict[str, dict[str, Any]] = {
     OURS: {"color": "black", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 9},
+    "RepCONC with additive codes": {"color": "black", "marker": "$+$", "linestyle": "--", "markersize": 9},
     "JPQ": {"color": "#1f77b4", "marker": "o", "linestyle": "-"},
     "DPQ": {"color": "#d95f02", "marker": "s", "linestyle": "-"},
     "MoPQ": {"color": "#2a9d8f", "marker": "D", "linestyle": "--"},
@@ -40,7 +41,7 @@ OTHER = {"color": "#ff1493", "marker": "$?$", "linestyle": (0, (5, 1, 1, 1))}
 PARTS = ("RepCONC without constraint", "RepCONC without stage 2")
 """These are in the table of parts; here they would hide the rest."""
 DENSE = ("RepBERT style", "STAR style", "ANCE style", "ADORE style")
-FIRST_STAGE = (OURS, "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", "BM25", *DENSE)
+FIRST_STAGE = (OURS, "RepCONC with additive codes", "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", "BM25", *DENSE)
 """What the paper draws against memory: retrieval models as they are, and the compressed ones beside them."""
 
 

@@ -20,7 +20,7 @@ KINDS = {
     ),
     "supervised": (
         *("BPR", "DPQ", "MoPQ", "Distill-VQ", "JPQ"),
-        *("RepCONC without constraint", "RepCONC without stage 2", OURS),
+        *("RepCONC without constraint", "RepCONC without stage 2", OURS, "RepCONC with additive codes"),
     ),
 }
 """The paper's groups, and the order of its rows. A method that is not here stands at the end."""
