@@ -18,10 +18,11 @@ from repconc.additive import AdditiveCodec
 from repconc.codec import Codec
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.codes import CodeIndex
+from repconc.indexes.lists import default_lists
 from repconc.indexes.scan import scan
 from repconc.lengths import learn_lengths
 
-M, K, D, BATCH = 48, 256, 768, 32
+M, K, D, BATCH, PROBES = 48, 256, 768, 32, 64
 RIVAL = "product codes of the same bytes"
 
 
@@ -30,7 +31,7 @@ def run(quick: bool) -> Iterator[Figure]:
     books = random.normal(size=(M, K, D)).astype(np.float32)
     some = random.integers(0, K, (4096, M), np.uint8)
     additive, product = AdditiveCodec(books, D), Codec(books[:, :, : D // M].copy(), D)
-    additive = replace(additive, lengths=learn_lengths(additive.decode(some)))
+    additive = replace(additive, lengths=learn_lengths(additive.lengths_of(some)))
     queries = random.normal(size=(BATCH, D)).astype(np.float32)
     repeats = 5 if quick else 30
     with threadpool_limits(1):
@@ -63,7 +64,8 @@ def _searches(additive: Codec, product: Codec, queries: np.ndarray, documents: i
     )
     yield Figure("scan", seconds["additive"] / seconds["product"], "x", RIVAL, "<= 1.1")
     ids = [str(number) for number in range(documents)]
-    indexes = {"additive": CodeIndex(ids, codes, additive), "product": CodeIndex(ids, codes, product)}
+    codecs: dict[str, Codec] = {"additive": additive, "product": product}
+    indexes = {name: CodeIndex(ids, codes, codec, codec) for name, codec in codecs.items()}
     for count in (1, BATCH):
         seconds = interleaved(
             {name: partial(own.search, queries[:count], 10) for name, own in indexes.items()},
@@ -72,9 +74,26 @@ def _searches(additive: Codec, product: Codec, queries: np.ndarray, documents: i
         name = f"whole search of {documents:,} documents, {count} at a time"
         yield Figure(name, 1000 * seconds["additive"] / count, "ms a query")
         yield Figure(f"{name}, ratio", seconds["additive"] / seconds["product"], "x", RIVAL)
+    yield from _lists(codecs, codes, queries, max(3, repeats // 3))
     shared = {name: own.nbytes - codes.nbytes for name, own in indexes.items()}
     yield Figure("codebooks", shared["additive"] / 1e6, "MB")
     yield Figure("codebooks, product", shared["product"] / 1e6, "MB")
+
+
+def _lists(codecs: dict[str, Codec], codes: np.ndarray, queries: np.ndarray, repeats: int) -> Iterator[Figure]:
+    """Some lists of an inverted file, as long as lists are by default; those of additive codes are cut into classes."""
+    searches = {}
+    for name, codec in codecs.items():
+        C, count = len(codec.gains), default_lists(len(codes))
+        cells = np.random.default_rng(3).integers(0, count, len(codes)) * C + codec.classes_of(codes)
+        offsets = np.append(0, np.cumsum(np.bincount(cells, minlength=count * C)))
+        order = np.argsort(cells, kind="stable")
+        content = np.concatenate([to_blocks(part) for part in np.split(codes[order], offsets[1:-1])])
+        read = np.arange(min(PROBES, count) * C)[None]  # the classes of the first lists
+        tables = codec.tables_of(queries[:1])
+        searches[name] = partial(scan, content, tables, offsets[read], offsets[read + 1], 10, gains=codec.gains)
+    seconds = interleaved(searches, 5 * repeats)
+    yield Figure(f"scan, {PROBES} lists", seconds["additive"] / seconds["product"], "x", RIVAL, "<= 1.1")
 
 
 def _coding(documents: int) -> Iterator[Figure]:

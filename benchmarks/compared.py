@@ -100,14 +100,15 @@ class Comparison:
         recipe = method.recipe(base) if hasattr(method, "recipe") else base
         trainer = setting.trainer(f"{FOLDERS.get(name, _slug(name))}-{size}", recipe, self.dense.model)
         self.own, seconds = None if name in FOLDERS else trainer.folder, 0.0
+        shared = warmed if recipe.quantizer == base.quantizer else None  # codes of another structure have their own
+        if shared:
+            _take_over("warmup.safetensors", shared, trainer.folder)
+            _take_over(NEGATIVES, shared, trainer.folder)
         if warmed:
-            if recipe.quantizer == base.quantizer:
-                _take_over("warmup.safetensors", warmed, trainer.folder)
-            _take_over(NEGATIVES, warmed, trainer.folder)
             seconds = trainer.warm_up()
         seconds += sum(state.seconds for state in method.train(trainer))
-        if warmed:
-            _take_over(NEGATIVES, trainer.folder, warmed)
+        if shared:
+            _take_over(NEGATIVES, trainer.folder, shared)
         index, start = setting.index(trainer), time.perf_counter()
         trainer.coding.encode(self.vectors[1])
         code = time.perf_counter() - start

@@ -93,7 +93,7 @@ nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input
     std::vector<Found> found;
     {
         nb::gil_scoped_release unlocked;
-        found = scan(where, tables.data(), lists, k, threads, interrupted);
+        found = scan(where, tables.data(), lists, gains.shape(0), k, threads, interrupted);
     }
     if (PyErr_Occurred()) throw nb::python_error();
     std::size_t total = 0;

@@ -59,7 +59,9 @@ class RoundedTables {
 
     // What the rounded sum of a document of this gain is at least, if its exact score is not below this one.
     std::uint16_t least_sum(float score, float gain) const {
-        const double sum = std::ceil((static_cast<double>(score) / gain - zero_) * rounding_.steps - margin_);
+        // A product that is too small for a normal number rounds by an absolute amount.
+        const double least = (static_cast<double>(score) - std::numeric_limits<float>::denorm_min()) / gain;
+        const double sum = std::ceil((least - zero_) * rounding_.steps - margin_);
         return sum > 0.0 ? static_cast<std::uint16_t>(std::min(sum, 65535.0)) : std::uint16_t{0};
     }
 
@@ -214,11 +216,11 @@ struct Unit {
 
 // Queries that read the same list read it together. Each query's first list comes before all others: what is found there
 // sets a threshold that most documents of the others do not reach.
-std::vector<Visit> visits_of(const std::vector<std::vector<Range>>& lists) {
+std::vector<Visit> visits_of(const std::vector<std::vector<Range>>& lists, std::size_t classes) {
     std::vector<Visit> visits;
     for (std::size_t query = 0; query < lists.size(); ++query)
         for (std::size_t rank = 0; rank < lists[query].size(); ++rank)
-            if (lists[query][rank].start < lists[query][rank].stop) visits.push_back({lists[query][rank], query, rank > 0});
+            if (lists[query][rank].start < lists[query][rank].stop) visits.push_back({lists[query][rank], query, rank >= classes});
     if (lists.size() > 1)
         std::stable_sort(visits.begin(), visits.end(), [](auto& a, auto& b) {
             return std::tie(a.later, a.list.start, a.list.stop, a.list.gain) <
@@ -243,8 +245,8 @@ std::vector<Unit> units_of(const std::vector<Visit>& visits) {
 
 }  // namespace
 
-std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists, std::size_t k,
-                        std::size_t threads, const std::function<bool()>& interrupted) {
+std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists,
+                        std::size_t classes, std::size_t k, std::size_t threads, const std::function<bool()>& interrupted) {
     const std::size_t size = codes.M * kEntries, count = lists.size();
     std::vector<RoundedTables> rounded;
     float gain = 1.0f;
@@ -253,7 +255,7 @@ std::vector<Found> scan(const Codes& codes, const float* tables, const std::vect
     for (std::size_t query = 0; query < count; ++query) rounded.emplace_back(tables + query * size, codes.M, gain);
     std::vector<Candidates> fresh;
     for (std::size_t query = 0; query < count; ++query) fresh.emplace_back(tables + query * size, codes.M, rounded[query], k);
-    const std::vector<Visit> visits = visits_of(lists);
+    const std::vector<Visit> visits = visits_of(lists, classes);
     const std::vector<Unit> units = units_of(visits);
     std::size_t all = 0;  // documents, each as often as it is read
     for (const Unit& unit : units)

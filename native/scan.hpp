@@ -27,9 +27,10 @@ struct Found {
 };
 
 // For each query the k best documents of its lists, and all that tie with the k-th; in no order.
-// tables: [queries, M, 256]; lists: for each query its lists, none twice, the most promising first.
+// tables: [queries, M, 256]; lists: for each query its lists, none twice, the most promising first, each in as many parts as
+// there are classes.
 // `interrupted` is asked now and then, by the calling thread; where it says yes the result is of no use.
-std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists, std::size_t k,
-                        std::size_t threads, const std::function<bool()>& interrupted);
+std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists,
+                        std::size_t classes, std::size_t k, std::size_t threads, const std::function<bool()>& interrupted);
 
 }  // namespace repconc

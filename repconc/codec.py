@@ -105,12 +105,18 @@ class Codec:
 
     def classes_of(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N]: the classes of documents, by the lengths that these codebooks decode them with."""
-        classes = np.zeros(len(codes), np.int64)
-        if self.lengths is not None:
-            for start in range(0, len(codes), VECTORS_AT_A_TIME):
-                part = slice(start, start + VECTORS_AT_A_TIME)
-                classes[part] = self.lengths.classes_of(self.decode(codes[part]))
-        return classes
+        if self.lengths is None:
+            return np.zeros(len(codes), np.int64)
+        return self.lengths.classes_of(self.lengths_of(codes))
+
+    def lengths_of(self, codes: np.ndarray) -> np.ndarray:
+        """[N, M] -> [N] float32: the lengths of decoded vectors."""
+        lengths = np.empty(len(codes), np.float32)
+        for start in range(0, len(codes), VECTORS_AT_A_TIME):
+            part = slice(start, start + VECTORS_AT_A_TIME)
+            decoded = self.decode(codes[part])
+            lengths[part] = np.sqrt(np.einsum("nd,nd->n", decoded, decoded))
+        return lengths
 
     def tables(self, queries: np.ndarray) -> np.ndarray:
         """[B, D] -> [B, M, K]: the inner product of each block of a query with each codeword."""

@@ -7,9 +7,10 @@ side, in classes, and what a scan finds in a class is multiplied by one number, 
 
     score(q, j)  =  gain[class of j] * (t[0, j_0] + ... + t[M-1, j_(M-1)]).
 
-No code gets longer. All that it costs is to know where each class begins in each list.
+No code gets longer. What it costs is to know where each class begins in each list, and that short lists are scanned in
+pieces, which takes longer.
 
-Sizes: N vectors, D dimensions, C classes.
+Sizes: N documents, C classes.
 """
 
 from dataclasses import dataclass
@@ -30,20 +31,21 @@ class Lengths:
     gains: np.ndarray  # [C] float32
 
     def __post_init__(self) -> None:
-        fine = self.edges.ndim == self.gains.ndim == 1 and len(self.gains) == len(self.edges) + 1
-        if not fine or not (np.diff(self.edges) > 0).all():
-            raise RepconcError("Classes of lengths need rising edges, and one gain more than edges.")
+        shapes = self.edges.ndim == 1 and self.gains.shape == (len(self.edges) + 1,)
+        if not shapes or not self.edges.dtype == self.gains.dtype == np.float32:
+            raise RepconcError("Classes of lengths need edges and one gain more than those, in float32.")
+        if not np.isfinite(self.edges).all() or not (np.diff(self.edges) > 0).all():
+            raise RepconcError("The edges between classes of lengths must rise.")
         if not (np.isfinite(self.gains) & (self.gains >= np.finfo(np.float32).tiny)).all():
             raise RepconcError("The gains of classes of lengths must be positive numbers.")
 
-    def classes_of(self, decoded: np.ndarray) -> np.ndarray:
-        """[N, D] -> [N]"""
-        return np.searchsorted(self.edges, lengths_of(decoded), side="right")
+    def classes_of(self, lengths: np.ndarray) -> np.ndarray:
+        """[N] -> [N]"""
+        return np.searchsorted(self.edges, lengths, side="right")
 
 
-def learn_lengths(decoded: np.ndarray, classes: int = CLASSES) -> Lengths:
-    """Classes from a sample of decoded vectors [N, D] whose own length is 1: k-means in one dimension."""
-    lengths = lengths_of(decoded)
+def learn_lengths(lengths: np.ndarray, classes: int = CLASSES) -> Lengths:
+    """Classes from the decoded lengths [N] of vectors whose own length is 1: k-means in one dimension."""
     means = np.unique(np.quantile(lengths, (np.arange(classes) + 0.5) / classes))
     for _ in range(TURNS):
         owners = np.searchsorted(_between(means), lengths, side="right")
@@ -58,8 +60,3 @@ def learn_lengths(decoded: np.ndarray, classes: int = CLASSES) -> Lengths:
 def _between(means: np.ndarray) -> np.ndarray:
     """[C] -> [C - 1]"""
     return np.asarray((means[1:] + means[:-1]) / 2)
-
-
-def lengths_of(vectors: np.ndarray) -> np.ndarray:
-    """[N, D] -> [N] float32"""
-    return np.asarray(np.sqrt(np.einsum("nd,nd->n", vectors, vectors, dtype=np.float32)))

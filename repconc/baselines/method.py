@@ -89,7 +89,7 @@ def product_coder(coding: Codec, scoring: Codec | None = None) -> Coder:
 
     def code(ids: Sequence[str], documents: np.ndarray) -> Compressed:
         shared = asked.codebooks.nbytes + (asked.map.nbytes if asked.map else 0)
-        return Compressed(CodeIndex(ids, coding.encode(documents), asked), coding.blocks, shared)
+        return Compressed(CodeIndex(ids, coding.encode(documents), asked, coding), coding.blocks, shared)
 
     return code
 

@@ -18,39 +18,41 @@ from repconc.records import Hit, in_order
 class ByClass:
     """All codes, class after class, as the scan reads them."""
 
-    def __init__(self, codes: np.ndarray, coding: Codec) -> None:
-        classes = coding.classes_of(codes)
-        self._gains = coding.gains
-        self._order = np.argsort(classes, kind="stable")  # position -> number
-        self._ends = np.cumsum(np.bincount(classes, minlength=len(self._gains)))  # [C]
-        parts = np.split(self._order, self._ends[:-1])
-        self.content = np.concatenate([to_blocks(codes[part]) for part in parts])
+    def __init__(self, codes: np.ndarray, classes: np.ndarray, gains: np.ndarray) -> None:
+        """codes: [N, M]; classes: [N]; gains: [C]"""
+        self._gains = gains
+        self._order = np.argsort(classes, kind="stable").astype(np.uint32) if len(gains) > 1 else None
+        self._stops = np.cumsum(np.bincount(classes, minlength=len(gains)))  # [C]
+        ordered = codes if self._order is None else codes[self._order]
+        self.content = np.concatenate([to_blocks(part) for part in np.split(ordered, self._stops[:-1])])
 
     def scan(self, tables: np.ndarray, k: int, threads: int) -> Found:
         """For tables [B, M, K] the numbers of the best documents and their scores, with all ties, in no order."""
-        stops = np.tile(self._ends, (len(tables), 1))
-        starts = np.pad(stops, ((0, 0), (1, 0)))[:, :-1].copy()
+        stops = np.tile(self._stops, (len(tables), 1))
+        starts = np.tile(np.append(0, self._stops[:-1]), (len(tables), 1))
         found = scan(self.content, tables, starts, stops, k, threads=threads, gains=self._gains)
-        return [(self._order[places], scores) for places, scores in found]
+        if self._order is None:
+            return found
+        return [(self._order[places].astype(np.int64), scores) for places, scores in found]
 
 
 class CodeIndex:
     """All documents, scored by the sum of their codewords' inner products with the query."""
 
-    def __init__(self, ids: Sequence[str], codes: np.ndarray, codec: Codec, coding: Codec | None = None) -> None:
-        """codes: [N, M]; codec: what scores queries; coding: what documents were coded with, where it is another."""
+    def __init__(self, ids: Sequence[str], codes: np.ndarray, codec: Codec, coding: Codec) -> None:
+        """codes: [N, M]; codec: what queries are scored with; coding: what documents were coded with."""
         if len(ids) != len(codes) or not len(ids):
             raise RepconcError(f"There are {len(ids)} ids for {len(codes)} codes; each needs one.")
         self.ids = ids
         self.codec = codec
-        self._classes = ByClass(np.asarray(codes), coding or codec)
+        self._classes = ByClass(np.asarray(codes), coding.classes_of(codes), coding.gains)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def nbytes(self) -> int:
-        """Codes, codebooks and map: what must be in memory to search."""
+        """Codes, codebooks and map: what must be in memory to search; without ids, and the order they lie in."""
         mapping = self.codec.map.nbytes if self.codec.map else 0
         return self._classes.content.nbytes + self.codec.codebooks.nbytes + mapping
 

@@ -2,6 +2,7 @@
 
 Documents get the numbers 0, 1, 2, ... there; the ids lie beside it as JSON lines. Only the scoring codebooks fit into
 such an index, and of two maps only that of queries, so that adding documents through faiss would code them wrongly.
+Classes of lengths do not fit into it.
 
 Sizes: N documents, M blocks of d dimensions, L lists, D dimensions before padding.
 """

@@ -71,12 +71,13 @@ class Index:
                     raise RepconcError(f"{error.filename} is missing: {MEND}") from error
 
     def _open(self, like: "Index | None") -> None:
+        opened: dict[str, SegmentReader] = {}
         if like is not None and like.manifest.files == self.manifest.files:
             self.coding, self.scoring, self.centroids = like.coding, like.scoring, like.centroids
             self.lists, self._shared = like.lists, like._shared
+            opened = {reader.segment.files["codes"].name: reader for reader in like.segments}
         else:
             self._open_shared()
-        opened = {} if like is None else {reader.segment.files["codes"].name: reader for reader in like.segments}
         self.segments = [self._reader(segment, opened) for segment in self.manifest.segments]
 
     def _reader(self, segment: Segment, opened: dict[str, SegmentReader]) -> SegmentReader:

@@ -62,7 +62,7 @@ class Quantizer(nn.Module, ABC):
         if not self.unit:
             return codec
         sample = codes[:: -(-len(codes) // SAMPLE)]
-        return replace(codec, lengths=learn_lengths(codec.decode(sample)))
+        return replace(codec, lengths=learn_lengths(codec.lengths_of(sample)))
 
     def straight_through(self, documents: Tensor, codes: Tensor) -> Tensor:
         """The decoded documents in value; in the gradient both the documents and their codewords.

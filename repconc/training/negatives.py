@@ -83,19 +83,23 @@ class FixedCodes:
         """Whether the native scan is there and all scores are numbers; else who trains shall see it in the loss."""
         if self.codes.device.type != "cpu" or kernel() is None:
             return False
-        largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * queries.shape[1] * self.gains.max()
+        whole = self.quantizer.codebooks[:, 0].numel()  # of all codewords of a document
+        largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * whole * self.gains.max().clamp_min(1)
         return bool(largest < torch.finfo(torch.float32).max)
 
     @cached_property
     def by_class(self) -> ByClass:
         """The codes as the native scan reads them."""
-        return ByClass(self.codes.numpy(), self._coding)
+        return ByClass(self.codes.numpy(), self._classes, self._coding.gains)
 
     @cached_property
     def gains(self) -> Tensor:
         """[N]: what the scores of each document are multiplied by."""
-        classes = self._coding.classes_of(self.codes.cpu().numpy())
-        return torch.from_numpy(self._coding.gains[classes]).to(self.codes.device)
+        return torch.from_numpy(self._coding.gains[self._classes]).to(self.codes.device)
+
+    @cached_property
+    def _classes(self) -> np.ndarray:
+        return self._coding.classes_of(self.codes.cpu().numpy())
 
     def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
         tables = self.quantizer.tables(queries)  # [B, M, K]

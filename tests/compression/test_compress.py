@@ -11,6 +11,7 @@ from repconc.additive import AdditiveCodec
 from repconc.compression.compress import run
 from repconc.compression.given import open_given, paired
 from repconc.compression.report import as_table, make_report, write_report
+from repconc.compression.rivals import DEPTH, coded
 from repconc.errors import RepconcError
 from repconc.indexes.faiss_export import export_faiss, import_faiss
 from repconc.indexes.ivf import Index
@@ -53,8 +54,11 @@ def test_every_mode_gives_an_index_that_finds_documents(world, recipe, mode, tmp
 def test_additive_codes_go_the_whole_way(world, recipe, cosine, tmp_path):
     """Documents can be added, and faiss takes them where it can."""
     recipe = recipe.model_copy(update={"quantizer": recipe.quantizer.model_copy(update={"codes": "additive"})})
-    index = run(opened(world, "labels"), tmp_path / "index", bytes=2, recipe=recipe, cosine=cosine).index
+    result = run(opened(world, "labels"), tmp_path / "index", bytes=2, recipe=recipe, cosine=cosine)
+    index, asked = result.index, result.splits.test
     assert isinstance(index.coding, AdditiveCodec)
+    reported = coded("ours", result.sample, asked, index.coding, index.scoring).run
+    assert list(reported.values()) == index.search(asked.vectors, DEPTH, probes=index.manifest.lists)
     hits = index.search(world.queries, 10, probes=index.manifest.lists)
     assert sum(str(number) in {hit.id for hit in row} for number, row in enumerate(hits)) > 50, "random codes find two"
     if cosine:  # decoded lengths are given back, by classes that faiss does not know

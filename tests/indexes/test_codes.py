@@ -14,7 +14,7 @@ def index():
     random = np.random.default_rng(0)
     codec = Codec(random.normal(size=(3, 5, 4)).astype("f4"), 11)  # 11 dimensions in 3 blocks of 4: padded
     codes = random.integers(0, 5, size=(300, 3)).astype(np.uint8)  # 125 codes for 300 documents: many ties
-    return CodeIndex([f"d{number}" for number in range(300)], codes, codec), codes
+    return CodeIndex([f"d{number}" for number in range(300)], codes, codec, codec), codes
 
 
 def test_it_finds_what_decoded_vectors_find(index):
@@ -51,4 +51,4 @@ def test_bad_input(index):
     with pytest.raises(RepconcError, match="k is 0"):
         index.search(np.ones(11), 0)
     with pytest.raises(RepconcError, match="1 ids for 300"):
-        CodeIndex(["a"], codes, index.codec)
+        CodeIndex(["a"], codes, index.codec, index.codec)

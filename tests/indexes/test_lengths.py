@@ -20,7 +20,7 @@ from tests.indexes.conftest import additive_codecs, batches, make_codes
 def classed():
     """Coding and scoring codecs; the first knows lengths."""
     coding, scoring = additive_codecs()
-    return replace(coding, lengths=learn_lengths(coding.decode(make_codes(range(300))), classes=5)), scoring
+    return replace(coding, lengths=learn_lengths(coding.lengths_of(make_codes(range(300))), classes=5)), scoring
 
 
 def expected(classed, numbers, query, k):

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -259,6 +260,21 @@ def test_malformed_arrays_are_refused(changes):
     bad = good | ({"stops": np.array([[0]])} if list(changes) == ["starts"] else {}) | changes
     with pytest.raises((TypeError, ValueError, OverflowError)):
         kernel().scan(*bad.values())
+
+
+@native
+@pytest.mark.parametrize(("size", "gain"), [(1e-8, 1.2e-38), (1e-42, 1e-4), (1e-38, 1e3)])
+def test_products_that_are_no_normal_numbers_are_exact_too(size, gain, monkeypatch):
+    """They round by more than others do, so that many tie."""
+    random = np.random.default_rng(0)
+    tables = (size * random.normal(size=(2, 4, 256))).astype(np.float32)
+    content, starts = to_blocks(random.integers(0, 256, (3000, 4)).astype(np.uint8)), np.zeros((2, 1), np.int64)
+    search = partial(scan, content, tables, starts, starts + 3000, 5, gains=np.array([gain], np.float32))
+    found = search()
+    monkeypatch.setattr("repconc.indexes.scan.kernel", lambda: None)
+    for (positions, scores), (plain, values) in zip(found, search(), strict=True):
+        order, other = np.argsort(positions), np.argsort(plain)
+        assert np.array_equal(positions[order], plain[other]) and np.array_equal(scores[order], values[other])
 
 
 LONG = """
