@@ -6,9 +6,10 @@ else is said.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -82,13 +83,13 @@ def _searches(additive: Codec, product: Codec, queries: np.ndarray, documents: i
 
 def _lists(codecs: dict[str, Codec], codes: np.ndarray, queries: np.ndarray, repeats: int) -> Iterator[Figure]:
     """Some lists of an inverted file, as long as lists are by default; those of additive codes are cut into classes."""
-    searches = {}
+    searches: dict[str, Callable[[], Any]] = {}
     for name, codec in codecs.items():
         C, count = len(codec.gains), default_lists(len(codes))
         cells = np.random.default_rng(3).integers(0, count, len(codes)) * C + codec.classes_of(codes)
         offsets = np.append(0, np.cumsum(np.bincount(cells, minlength=count * C)))
         order = np.argsort(cells, kind="stable")
-        content = np.concatenate([to_blocks(part) for part in np.split(codes[order], offsets[1:-1])])
+        content = np.concatenate([to_blocks(part) for part in np.split(codes[order], offsets[C:-1:C])])
         read = np.arange(min(PROBES, count) * C)[None]  # the classes of the first lists
         tables = codec.tables_of(queries[:1])
         searches[name] = partial(scan, content, tables, offsets[read], offsets[read + 1], 10, gains=codec.gains)

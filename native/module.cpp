@@ -56,17 +56,19 @@ bool interrupted() {
     return PyErr_CheckSignals() != 0;
 }
 
-// gains: of the lists of a query in turn, again and again from the first.
+// The lists of each query, each of them one class after the other.
 std::vector<std::vector<Range>> ranges_of(const Input<std::int64_t, 2>& starts, const Input<std::int64_t, 2>& stops,
-                                          const Input<float, 1>& gains, std::size_t documents) {
-    std::vector<std::vector<Range>> lists(starts.shape(0), std::vector<Range>(starts.shape(1)));
-    std::size_t place = 0;
+                                          std::size_t classes, std::size_t documents) {
+    std::vector<std::vector<Range>> lists(starts.shape(0), std::vector<Range>(starts.shape(1) / classes));
+    const std::int64_t *start = starts.data(), *stop = stops.data();
     for (auto& own : lists)
         for (Range& range : own) {
-            range = {starts.data()[place], stops.data()[place], gains.data()[place % gains.shape(0)]};
-            require(0 <= range.start && range.start <= range.stop && range.stop <= static_cast<std::int64_t>(documents),
-                    "A list lies outside of the codes.");
-            ++place;
+            range = {start[0], stop[classes - 1], stop};
+            require(0 <= range.start && range.stop <= static_cast<std::int64_t>(documents), "A list lies outside of the codes.");
+            for (std::size_t kind = 0; kind < classes; ++kind)
+                require(start[kind] <= stop[kind] && (kind == 0 || start[kind] == stop[kind - 1]),
+                        "The classes of a list do not lie one after the other.");
+            start += classes, stop += classes;
         }
     return lists;
 }
@@ -83,17 +85,19 @@ nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input
     require(starts.shape(0) == B && stops.shape(0) == B, "There are not as many rows of lists as tables.");
     require(starts.shape(1) == stops.shape(1), "There are not as many stops as starts.");
     require(k >= 1, "k is 0; at least one result must be asked for.");
-    require(gains.shape(0) >= 1 && starts.shape(1) % gains.shape(0) == 0, "Lists and gains do not fit together.");
-    for (std::size_t place = 0; place < gains.shape(0); ++place)
+    const std::size_t classes = gains.shape(0);
+    require(classes >= 1 && classes <= kEntries && starts.shape(1) % classes == 0, "Lists and gains do not fit together.");
+    for (std::size_t place = 0; place < classes; ++place)
         require(std::isnormal(gains.data()[place]) && gains.data()[place] > 0.0f, "A gain is no positive number.");
     const std::size_t documents = codes.shape(0) / M;
     require(!allowed || allowed->shape(0) * 8 >= documents, "The bitmap is shorter than the codes.");
-    const auto lists = ranges_of(starts, stops, gains, documents);
+    const auto lists = ranges_of(starts, stops, classes, documents);
     const Codes where{codes.data(), M, allowed ? allowed->data() : nullptr, allowed ? allowed->shape(0) : 0};
+    const std::vector<float> multiplied(gains.data(), gains.data() + classes);
     std::vector<Found> found;
     {
         nb::gil_scoped_release unlocked;
-        found = scan(where, tables.data(), lists, gains.shape(0), k, threads, interrupted);
+        found = scan(where, tables.data(), lists, multiplied, k, threads, interrupted);
     }
     if (PyErr_Occurred()) throw nb::python_error();
     std::size_t total = 0;

@@ -1,6 +1,6 @@
 // Tables are rounded to bytes for the scan. The rounded sum of a document differs from its exact sum by a known bound, so
 // that whatever could be among the best k is kept, and summed again with the float tables, for m = 0 .. M - 1. The score is
-// that sum times the gain of its list.
+// that sum times the gain of its class.
 
 #include "scan.hpp"
 
@@ -25,7 +25,6 @@ constexpr std::int64_t kPiece = 4096;               // documents that are read o
 constexpr std::size_t kTogether = 2;                // queries that read a group at the same time
 constexpr std::size_t kWorthAThread = 1 << 16;      // documents: fewer are scanned before a thread has begun
 constexpr std::int64_t kBetweenQuestions = 1 << 22; // documents between two looks at whether to stop
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // A query's tables as bytes, and what their sums say of exact scores.
 class RoundedTables {
@@ -75,8 +74,7 @@ class RoundedTables {
 struct Candidate {
     std::int64_t position;
     const std::uint8_t* code;
-    std::uint16_t sum, stride;
-    float gain;
+    std::uint16_t sum, stride, kind;
     float score = std::numeric_limits<float>::quiet_NaN();  // exact, once it was asked for
 };
 
@@ -84,17 +82,17 @@ struct Candidate {
 // less than all of them is dropped, and need not be taken any more.
 class Candidates {
   public:
-    Candidates(const float* tables, std::size_t M, const RoundedTables& rounded, std::size_t k)
-        : tables_(tables), M_(M), rounded_(&rounded), k_(k), limit_(std::max<std::size_t>(8 * k, 256)) {}
+    Candidates(const float* tables, std::size_t M, const RoundedTables& rounded, const std::vector<float>& gains, std::size_t k)
+        : tables_(tables), M_(M), rounded_(&rounded), gains_(gains.data()), thresholds_(gains.size()), k_(k),
+          limit_(std::max<std::size_t>(8 * k, 256)) {}
 
-    // The rounded sum that a document of the list that is read now must reach.
-    std::uint16_t threshold() const { return threshold_; }
+    // The rounded sum that a document of some class must reach.
+    std::uint16_t threshold(std::size_t kind) const { return thresholds_[kind]; }
 
-    // The list that is read from now on has this gain.
-    void turn_to(float gain) {
-        if (gain == gain_) return;
-        gain_ = gain;
-        threshold_ = least_sum(gain);
+    // The lowest of the classes first .. last.
+    std::uint16_t threshold(std::size_t first, std::size_t last) const {
+        return *std::min_element(thresholds_.begin() + static_cast<std::ptrdiff_t>(first),
+                                 thresholds_.begin() + static_cast<std::ptrdiff_t>(last) + 1);
     }
 
     void add(const Candidate& one) {
@@ -126,21 +124,19 @@ class Candidates {
         if (!std::isnan(one.score)) return one.score;
         float total = 0.0f;
         for (std::size_t m = 0; m < M_; ++m) total += tables_[m * kEntries + one.code[m * one.stride]];
-        return one.score = one.gain * total;
+        return one.score = gains_[one.kind] * total;
     }
-
-    std::uint16_t least_sum(float gain) const { return least_ > kNothing ? rounded_->least_sum(least_, gain) : std::uint16_t{0}; }
 
     void compact() {
         if (kept_.size() <= k_) return;
         const auto kth = kept_.begin() + static_cast<std::ptrdiff_t>(k_);
-        const auto better = [this](auto& a, auto& b) { return rounded_->about(a.sum, a.gain) > rounded_->about(b.sum, b.gain); };
-        std::nth_element(kept_.begin(), kth - 1, kept_.end(), better);
+        const auto about = [this](auto& one) { return rounded_->about(one.sum, gains_[one.kind]); };
+        std::nth_element(kept_.begin(), kth - 1, kept_.end(), [&](auto& a, auto& b) { return about(a) > about(b); });
         float least = std::numeric_limits<float>::infinity();
         for (auto one = kept_.begin(); one != kth; ++one) least = std::min(least, score(*one));
-        least_ = std::max(least_, least);
-        threshold_ = least_sum(gain_);
-        const auto hopeless = [this](auto& one) { return one.sum < (one.gain == gain_ ? threshold_ : least_sum(one.gain)); };
+        for (std::size_t kind = 0; kind < thresholds_.size(); ++kind)
+            thresholds_[kind] = std::max(thresholds_[kind], rounded_->least_sum(least, gains_[kind]));
+        const auto hopeless = [this](auto& one) { return one.sum < thresholds_[one.kind]; };
         kept_.erase(std::remove_if(kept_.begin(), kept_.end(), hopeless), kept_.end());
         limit_ = std::max(limit_, 2 * kept_.size());  // ties beyond number: do not sort them again and again
     }
@@ -148,9 +144,9 @@ class Candidates {
     const float* tables_;
     std::size_t M_;
     const RoundedTables* rounded_;
+    const float* gains_;
+    std::vector<std::uint16_t> thresholds_;
     std::size_t k_, limit_;
-    float gain_ = 1.0f, least_ = kNothing;  // least_: what k documents that were found score at least
-    std::uint16_t threshold_ = 0;
     std::vector<Candidate> kept_;
 };
 
@@ -171,33 +167,44 @@ void scan_piece(const Codes& codes, Range piece, std::int64_t next, Asked* asked
                 std::size_t count) {
     const Instructions& use = instructions();
     const auto at = [&](std::int64_t place) { return codes.bytes + static_cast<std::size_t>(place) * codes.M; };
-    const auto take = [&](std::size_t query, std::uint64_t found, std::int64_t start, std::int64_t rows, const std::uint16_t* sums) {
+    const auto advance = [&](std::size_t& kind, std::int64_t place) {
+        while (piece.stops[kind] <= place) ++kind;
+    };
+    // kind: the class of the document at `start`, or one before it.
+    const auto take = [&](std::size_t query, std::uint64_t found, std::int64_t start, std::int64_t rows, const std::uint16_t* sums,
+                          std::size_t kind) {
         if (found && codes.allowed) found &= bits_at(codes.allowed, codes.allowed_bytes, start);
         for (; found; found &= found - 1) {
             const int row = __builtin_ctzll(found);
-            if (sums[row] >= candidates[query]->threshold())
-                candidates[query]->add({start + row, at(start) + row, sums[row], static_cast<std::uint16_t>(rows), piece.gain});
+            advance(kind, start + row);
+            if (sums[row] >= candidates[query]->threshold(kind))
+                candidates[query]->add({start + row, at(start) + row, sums[row], static_cast<std::uint16_t>(rows),
+                                        static_cast<std::uint16_t>(kind)});
         }
     };
-    for (std::size_t query = 0; query < count; ++query) candidates[query]->turn_to(piece.gain);
+    std::size_t first = 0, last = 0;  // the classes of the first and of the last document that are read together
+    const auto ask = [&](std::int64_t start, std::int64_t stop) {
+        advance(first, start), advance(last, stop - 1);
+        for (std::size_t query = 0; query < count; ++query) asked[query].threshold = candidates[query]->threshold(first, last);
+    };
     std::int64_t start = piece.start;
     for (; start + kGroupRows <= piece.stop; start += kGroupRows) {
         const std::int64_t after = start + kGroupRows;
-        for (std::size_t query = 0; query < count; ++query) asked[query].threshold = candidates[query]->threshold();
+        ask(start, after);
         use.group_sums(at(start), codes.M, asked, count, at(after < piece.stop ? after : next));
         for (std::size_t query = 0; query < count; ++query)
             for (std::size_t part = 0; part < kGroup; ++part)
                 take(query, asked[query].above[part], start + static_cast<std::int64_t>(part * kBlock), kRows,
-                     asked[query].sums + part * kBlock);
+                     asked[query].sums + part * kBlock, first);
     }
     for (; start < piece.stop; start += kRows) {
         const std::int64_t rows = std::min(kRows, piece.stop - start);
+        ask(start, start + rows);
         for (std::size_t query = 0; query < count; ++query) {
             Asked& own = asked[query];
-            own.threshold = candidates[query]->threshold();
             const std::uint64_t found =
                 use.block_sums(at(start), codes.M, static_cast<std::size_t>(rows), own.query, own.threshold, own.sums);
-            take(query, found, start, rows, own.sums);
+            take(query, found, start, rows, own.sums, first);
         }
     }
 }
@@ -216,15 +223,14 @@ struct Unit {
 
 // Queries that read the same list read it together. Each query's first list comes before all others: what is found there
 // sets a threshold that most documents of the others do not reach.
-std::vector<Visit> visits_of(const std::vector<std::vector<Range>>& lists, std::size_t classes) {
+std::vector<Visit> visits_of(const std::vector<std::vector<Range>>& lists) {
     std::vector<Visit> visits;
     for (std::size_t query = 0; query < lists.size(); ++query)
         for (std::size_t rank = 0; rank < lists[query].size(); ++rank)
-            if (lists[query][rank].start < lists[query][rank].stop) visits.push_back({lists[query][rank], query, rank >= classes});
+            if (lists[query][rank].start < lists[query][rank].stop) visits.push_back({lists[query][rank], query, rank > 0});
     if (lists.size() > 1)
         std::stable_sort(visits.begin(), visits.end(), [](auto& a, auto& b) {
-            return std::tie(a.later, a.list.start, a.list.stop, a.list.gain) <
-                   std::tie(b.later, b.list.start, b.list.stop, b.list.gain);
+            return std::tie(a.later, a.list.start, a.list.stop) < std::tie(b.later, b.list.start, b.list.stop);
         });
     return visits;
 }
@@ -234,11 +240,11 @@ std::vector<Unit> units_of(const std::vector<Visit>& visits) {
     for (std::size_t first = 0, last; first < visits.size(); first = last) {
         const Visit& visit = visits[first];
         for (last = first + 1; last < visits.size(); ++last)
-            if (std::tie(visits[last].list.start, visits[last].list.stop, visits[last].list.gain, visits[last].later) !=
-                std::tie(visit.list.start, visit.list.stop, visit.list.gain, visit.later))
+            if (visits[last].list.start != visit.list.start || visits[last].list.stop != visit.list.stop ||
+                visits[last].later != visit.later)
                 break;
         for (std::int64_t start = visit.list.start; start < visit.list.stop; start += kPiece)
-            units.push_back({{start, std::min(start + kPiece, visit.list.stop), visit.list.gain}, first, last});
+            units.push_back({{start, std::min(start + kPiece, visit.list.stop), visit.list.stops}, first, last});
     }
     return units;
 }
@@ -246,16 +252,14 @@ std::vector<Unit> units_of(const std::vector<Visit>& visits) {
 }  // namespace
 
 std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists,
-                        std::size_t classes, std::size_t k, std::size_t threads, const std::function<bool()>& interrupted) {
+                        const std::vector<float>& gains, std::size_t k, std::size_t threads, const std::function<bool()>& interrupted) {
     const std::size_t size = codes.M * kEntries, count = lists.size();
     std::vector<RoundedTables> rounded;
-    float gain = 1.0f;
-    for (const auto& own : lists)
-        for (const Range& list : own) gain = std::max(gain, list.gain);
+    const float gain = std::max(1.0f, *std::max_element(gains.begin(), gains.end()));
     for (std::size_t query = 0; query < count; ++query) rounded.emplace_back(tables + query * size, codes.M, gain);
     std::vector<Candidates> fresh;
-    for (std::size_t query = 0; query < count; ++query) fresh.emplace_back(tables + query * size, codes.M, rounded[query], k);
-    const std::vector<Visit> visits = visits_of(lists, classes);
+    for (std::size_t query = 0; query < count; ++query) fresh.emplace_back(tables + query * size, codes.M, rounded[query], gains, k);
+    const std::vector<Visit> visits = visits_of(lists);
     const std::vector<Unit> units = units_of(visits);
     std::size_t all = 0;  // documents, each as often as it is read
     for (const Unit& unit : units)

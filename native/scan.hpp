@@ -10,8 +10,8 @@
 namespace repconc {
 
 struct Range {
-    std::int64_t start, stop;  // positions of a list
-    float gain = 1.0f;         // what its scores are multiplied by: a positive number
+    std::int64_t start, stop;   // positions of a list
+    const std::int64_t* stops;  // where each of its classes ends, in their order; the last one at the end of the list
 };
 
 struct Codes {
@@ -27,10 +27,10 @@ struct Found {
 };
 
 // For each query the k best documents of its lists, and all that tie with the k-th; in no order.
-// tables: [queries, M, 256]; lists: for each query its lists, none twice, the most promising first, each in as many parts as
-// there are classes.
+// tables: [queries, M, 256]; lists: for each query its lists, none twice, the most promising first; gains: what the scores of each
+// class of documents are multiplied by, positive numbers.
 // `interrupted` is asked now and then, by the calling thread; where it says yes the result is of no use.
 std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists,
-                        std::size_t classes, std::size_t k, std::size_t threads, const std::function<bool()>& interrupted);
+                        const std::vector<float>& gains, std::size_t k, std::size_t threads, const std::function<bool()>& interrupted);
 
 }  // namespace repconc

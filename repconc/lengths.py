@@ -7,8 +7,7 @@ side, in classes, and what a scan finds in a class is multiplied by one number, 
 
     score(q, j)  =  gain[class of j] * (t[0, j_0] + ... + t[M-1, j_(M-1)]).
 
-No code gets longer. What it costs is to know where each class begins in each list, and that short lists are scanned in
-pieces, which takes longer.
+No code gets longer. All that it costs is to know where each class begins in each list.
 
 Sizes: N documents, C classes.
 """
@@ -31,7 +30,7 @@ class Lengths:
     gains: np.ndarray  # [C] float32
 
     def __post_init__(self) -> None:
-        shapes = self.edges.ndim == 1 and self.gains.shape == (len(self.edges) + 1,)
+        shapes = self.edges.ndim == 1 and self.gains.shape == (len(self.edges) + 1,) and len(self.gains) <= 256
         if not shapes or not self.edges.dtype == self.gains.dtype == np.float32:
             raise RepconcError("Classes of lengths need edges and one gain more than those, in float32.")
         if not np.isfinite(self.edges).all() or not (np.diff(self.edges) > 0).all():

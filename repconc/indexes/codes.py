@@ -1,6 +1,6 @@
 """Exhaustive search over codes: one look-up table a query, one table entry a byte.
 
-Sizes: N documents, M bytes a code, C classes of lengths (lengths.py), each of which is a list here.
+Sizes: N documents, M bytes a code, C classes of lengths (lengths.py).
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,7 @@ class ByClass:
         self._gains = gains
         self._order = np.argsort(classes, kind="stable").astype(np.uint32) if len(gains) > 1 else None
         self._stops = np.cumsum(np.bincount(classes, minlength=len(gains)))  # [C]
-        ordered = codes if self._order is None else codes[self._order]
-        self.content = np.concatenate([to_blocks(part) for part in np.split(ordered, self._stops[:-1])])
+        self.content = to_blocks(codes if self._order is None else codes[self._order])  # one list of all
 
     def scan(self, tables: np.ndarray, k: int, threads: int) -> Found:
         """For tables [B, M, K] the numbers of the best documents and their scores, with all ties, in no order."""

@@ -102,11 +102,6 @@ class Index:
         return self.manifest.documents
 
     @property
-    def cells(self) -> int:
-        """Classes of lists (segment.py)."""
-        return self.manifest.lists * len(self.coding.gains)
-
-    @property
     def nbytes(self) -> int:
         """What search needs in memory: codes, lists, codebooks, removal bits; without ids and texts.
 

@@ -16,7 +16,7 @@ WIDEST = 257
 TOO_LARGE = "A query vector holds values too large to multiply."
 
 PLAIN = np.ones(1, np.float32)
-"""The gains of lists whose scores are the sums."""
+"""The gains of lists of one class, whose scores are the sums."""
 
 Found = list[tuple[np.ndarray, np.ndarray]]
 """Positions and scores, for each query."""
@@ -35,8 +35,9 @@ def scan(
     """Of each query the k best documents of its lists, and all that tie with the k-th; in no order.
 
     content: the bytes of all lists (blocks.py); tables: [B, M, K] float32; starts, stops: [B, P], the positions of its
-    lists, none twice, the most promising first; allowed: a bitmap by position, or None; gains: of a query's lists in
-    turn, again and again. A score is the gain of its list times the float32 sum of table entries for m = 0 .. M - 1.
+    lists, none twice, the most promising first; allowed: a bitmap by position, or None; gains: [C], where each list
+    lies in C classes one after the other, and starts and stops are [B, P * C], those of its classes. A score is the
+    gain of its class times the float32 sum of table entries for m = 0 .. M - 1.
     """
     native = kernel()
     if threads < 1:
@@ -72,8 +73,10 @@ def _plain(
     gains: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     positions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-    for start, stop, gain in zip(starts.tolist(), stops.tolist(), np.resize(gains, len(starts)), strict=True):
-        here, values = np.arange(start, stop), gain * scores_of(content, start, stop, tables)
+    C = len(gains)
+    for start, stop, sizes in zip(starts[::C], stops[C - 1 :: C], (stops - starts).reshape(-1, C), strict=True):
+        here, values = np.arange(start, stop), scores_of(content, int(start), int(stop), tables)
+        values *= np.repeat(gains, sizes)
         if allowed is not None:
             passing = np.unpackbits(allowed[start // 8 : -(-stop // 8)], bitorder="little")[start % 8 :][: stop - start]
             here, values = here[passing.astype(bool)], values[passing.astype(bool)]

@@ -3,7 +3,7 @@
 Within a list they lie by classes of decoded length (lengths.py); without those there is one class. One class of one
 list is a cell: cell = list * C + class.
 
-codes      [n, M] uint8, cell after cell, in blocks (blocks.py)
+codes      [n, M] uint8, list after list, in blocks (blocks.py)
 offsets    [L * C + 1]: where each cell begins
 numbers    [n]: which document stands at a position
 removed    one bit a position, where documents were removed since
@@ -64,17 +64,18 @@ class SegmentWriter:
         self._spool.flush()
         return np.memmap(self._spool_path, np.uint8, "r").reshape(-1, self._blocks)
 
-    def finish(self, owners: np.ndarray, cells: int) -> Segment:
+    def finish(self, owners: np.ndarray, lists: int, classes: int) -> Segment:
         """owners: [n], the cell of each document, in the order in which they came."""
         codes = self.codes()
         self._spool.close()
         order = np.argsort(owners, kind="stable").astype("<u4")  # by cell, then as they came
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=cells))])
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists * classes))])
         entries = self._documents.finish()
         path = self._folder / self._stem
         entries["numbers"] = write_checked(path.with_suffix(".numbers"), order)
         entries["offsets"] = write_checked(path.with_suffix(".offsets"), offsets.astype("<i8"))
-        ends = offsets[1:][np.diff(offsets) > 0].tolist()  # of cells that hold something: few, where few are added
+        ends = np.unique(offsets[classes::classes])  # of lists that hold something: few, where few are added
+        ends = ends[ends > 0].tolist()
         with CheckedWriter(path.with_suffix(".codes")) as writer:
             for start, stop in zip([0, *ends[:-1]], ends, strict=True):
                 writer.write(to_blocks(codes[order[start:stop]]))
@@ -133,7 +134,7 @@ class SegmentReader:
     def codes_at(self, positions: np.ndarray) -> np.ndarray:
         """[n, M]"""
         self.codes.read(0, len(self.codes))
-        return codes_at(self.codes.untouched(), self.offsets, positions, self._blocks)
+        return codes_at(self.codes.untouched(), self.offsets[:: len(self._gains)], positions, self._blocks)
 
     def removed(self) -> np.ndarray:
         """[n] bool by position."""

@@ -82,7 +82,7 @@ def build(
                 "codec": write_checked(folder / "000001.codec", np.frombuffer(to_bytes(coding, scoring), np.uint8)),
                 "centroids": write_checked(folder / "000001.centroids", centroids.astype("<f2")),
             },
-            segments=(writer.finish(owners, count * len(coding.gains)),),
+            segments=(writer.finish(owners, count, len(coding.gains)),),
         )
         commit(folder, manifest)
     return Index(folder)
@@ -128,7 +128,7 @@ def add(
         if new:
             owners = cells_of(writer.codes(), index.coding, index.scoring, index.centroids)
             owners = np.concatenate([owners, *copy(absorbed, writer)])
-            segments.append(writer.finish(owners, index.cells))
+            segments.append(writer.finish(owners, manifest.lists, len(index.coding.gains)))
         _commit(folder, manifest, segments)
         if not tidy:
             cleaning.pop_all()
@@ -174,7 +174,8 @@ def _merge(
     readers = [one.segment for one in merged]
     segments = [segment.segment for segment in index.segments if segment not in readers]
     if len(writer):
-        segments.append(writer.finish(np.concatenate(owners), index.cells))
+        cells = np.concatenate(owners)
+        segments.append(writer.finish(cells, index.manifest.lists, len(index.coding.gains)))
     _commit(folder, index.manifest, segments)
     return Changes(removed=sum(segment.segment.removed for segment in readers))
 

@@ -49,12 +49,13 @@ def make_tables(kind: str, M: int, K: int, random: np.random.Generator) -> np.nd
     few=st.booleans(),
     share=st.sampled_from([None, 0.0, 0.01, 0.5, 1.0]),
     threads=st.integers(1, 3),
+    classes=st.integers(1, 5),
     spread=st.sampled_from([0.0, 0.1, 3.0]),
     seed=st.integers(0, 99),
 )
-def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, spread, seed):
+def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, classes, spread, seed):
     """kinds: of the tables of each query; few: codes from two values only, so that many tie; share: of the documents
-    that a bitmap lets pass; spread: of the logarithms of gains."""
+    that a bitmap lets pass; classes: of each list, some of them empty; spread: of the logarithms of their gains."""
     random = np.random.default_rng(seed)
     tables = np.stack([make_tables(kind, M, K, random) for kind in kinds])
     lists = [random.integers(0, min(K, 2) if few else K, (n, M)).astype(np.uint8) for n in sizes]
@@ -64,17 +65,23 @@ def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, s
     passing = np.ones(offsets[-1], bool) if share is None else random.random(offsets[-1]) < share
     allowed = None if share is None else np.packbits(passing, bitorder="little")
     content = np.concatenate([to_blocks(part) for part in lists])
-    gains = np.exp(spread * random.normal(size=random.choice([1, probes]))).astype(np.float32)
-    found = scan(content, tables, offsets[chosen], offsets[chosen + 1], k, allowed, threads, gains)
+    gains = np.exp(spread * random.normal(size=classes)).astype(np.float32)
+    inner = np.sort(random.integers(0, np.array(sizes)[:, None] + 1, (len(sizes), classes - 1)), axis=1)
+    bounds = offsets[:-1, None] + np.column_stack([np.zeros(len(sizes), int), inner, sizes])  # [L, C + 1]
+    starts, stops = (
+        np.ascontiguousarray(part.reshape(len(kinds), -1)) for part in (bounds[chosen, :-1], bounds[chosen, 1:])
+    )
+    found = scan(content, tables, starts, stops, k, allowed, threads, gains)
 
     codes = np.concatenate(lists)
     for (positions, scores), own, probed in zip(found, tables, chosen, strict=True):
         totals, there = np.zeros(offsets[-1], np.float32), np.zeros(offsets[-1], bool)
         for m in range(M):
             totals += own[m][codes[:, m]]
-        for number, gain in zip(probed, np.resize(gains, probes), strict=True):
+        for number in probed:
             there[offsets[number] : offsets[number + 1]] = True
-            totals[offsets[number] : offsets[number + 1]] *= gain
+            for start, stop, gain in zip(bounds[number], bounds[number, 1:], gains, strict=False):
+                totals[start:stop] *= gain
         expected = np.flatnonzero(there & passing)
         if k < len(expected):
             expected = expected[totals[expected] >= np.sort(totals[expected])[-k]]
@@ -238,6 +245,9 @@ def test_an_index_is_the_same_on_every_path(path):
         {"allowed": np.zeros(0, np.uint8)},
         {"gains": np.zeros(0, np.float32)},
         {"gains": np.ones(2, np.float32)},
+        {"gains": np.ones(2, np.float32), "starts": np.array([[0, 3]]), "stops": np.array([[2, 4]])},
+        {"gains": np.ones(2, np.float32), "starts": np.array([[0, 3]]), "stops": np.array([[3, 2]])},
+        {"gains": np.ones(257, np.float32), "starts": np.zeros((1, 257), int), "stops": np.zeros((1, 257), int)},
         {"gains": np.zeros(1, np.float32)},
         {"gains": np.full(1, np.nan, np.float32)},
         {"gains": np.full(1, np.inf, np.float32)},

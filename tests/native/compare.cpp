@@ -104,14 +104,17 @@ bool same_products(const Instructions& set, std::size_t D) {
 bool same_search(std::size_t M, std::size_t documents, std::size_t k) {
     const auto tables = floats(2 * M * kEntries);
     const auto codes = numbers<std::uint8_t>(documents * M, 0, 255);  // one list
-    const auto list = Range{0, static_cast<std::int64_t>(documents)};
-    const auto found = scan({codes.data(), M, nullptr, 0}, tables.data(), {{list}, {list}}, k, 2, [] { return false; });
+    const std::vector<std::int64_t> stops{static_cast<std::int64_t>(documents / 3), static_cast<std::int64_t>(documents)};
+    const auto list = Range{0, stops[1], stops.data()};
+    const std::vector<float> gains{1.5f, 0.7f};
+    const auto found = scan({codes.data(), M, nullptr, 0}, tables.data(), {{list}, {list}}, gains, k, 2, [] { return false; });
     for (std::size_t query = 0; query < 2; ++query) {
         std::vector<float> scores(documents);
         for (std::size_t place = 0; place < documents; ++place) {
             const std::size_t block = place / kBlock * kBlock, rows = std::min(kBlock, documents - block);
             for (std::size_t m = 0; m < M; ++m)
                 scores[place] += tables[(query * M + m) * kEntries + codes[block * M + m * rows + place - block]];
+            scores[place] *= gains[place < documents / 3 ? 0 : 1];
         }
         std::vector<float> sorted = scores;
         std::sort(sorted.begin(), sorted.end(), std::greater<>());
