@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks import methods_tables, results
 from benchmarks.cells import with_spread
 from benchmarks.compression_tables import ablation_table, modes_table
+from benchmarks.lengths import lengths_table
 from benchmarks.methods_tables import by_ratio_table, costs_table, main_table
 from benchmarks.paper import beside_table, by_bytes_table
 from benchmarks.recall_table import recall_table
@@ -188,6 +189,7 @@ def table(name: str) -> str:
         "compression": modes_table,
         "compression ablation": ablation_table,
         "paper": by_bytes_table,
+        "lengths": lengths_table,
     }.get(name)
     return (made() if made else training_table(rest)).render("markdown")
 
