@@ -15,7 +15,7 @@ from benchmarks.methods_tables import KINDS, named, ratio_of
 
 STYLES: dict[str, dict[str, Any]] = {
     OURS: {"color": "black", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 9},
-    "RepCONC with additive codes": {"color": "black", "marker": "$+$", "linestyle": "--", "markersize": 9},
+    "RepCONC with additive codes": {"color": "#c1121f", "marker": "X", "linestyle": "-", "markersize": 8},
     "JPQ": {"color": "#1f77b4", "marker": "o", "linestyle": "-"},
     "DPQ": {"color": "#d95f02", "marker": "s", "linestyle": "-"},
     "MoPQ": {"color": "#2a9d8f", "marker": "D", "linestyle": "--"},
