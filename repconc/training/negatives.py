@@ -84,7 +84,8 @@ class FixedCodes:
         if self.codes.device.type != "cpu" or kernel() is None:
             return False
         whole = self.quantizer.codebooks[:, 0].numel()  # of all codewords of a document
-        largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * whole * self.gains.max().clamp_min(1)
+        gain = max(1.0, float(self._coding.gains.max()))
+        largest = queries.abs().max() * self.quantizer.codebooks.abs().max() * whole * gain
         return bool(largest < torch.finfo(torch.float32).max)
 
     @cached_property
