@@ -14,8 +14,10 @@ from benchmarks.cells import with_spread
 from benchmarks.compression_tables import ablation_table, modes_table
 from benchmarks.lengths import lengths_table
 from benchmarks.methods_tables import by_ratio_table, costs_table, main_table
+from benchmarks.nested import nested_table
 from benchmarks.paper import beside_table, by_bytes_table
 from benchmarks.recall_table import recall_table
+from benchmarks.structures_table import structures_table
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
@@ -167,6 +169,7 @@ def methods_table(kind: str, *where: str) -> str:
         "ratio": by_ratio_table,
         "costs": costs_table,
         "beside": beside_table,
+        "structures": structures_table,
     }
     drawn = made[kind](results.read("methods"), *where)
     return drawn.render("markdown") if drawn.rows else "(Not measured yet.)"
@@ -190,6 +193,7 @@ def table(name: str) -> str:
         "compression ablation": ablation_table,
         "paper": by_bytes_table,
         "lengths": lengths_table,
+        "nested": nested_table,
     }.get(name)
     return (made() if made else training_table(rest)).render("markdown")
 

@@ -10,6 +10,7 @@ Codes, scan and kernel are the same. Codebooks are M times as large, so they are
 Sizes: N vectors, B queries, D dimensions, M levels, K codewords a level, b partial codes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,8 @@ VECTORS_AT_A_TIME = 512
 """Their distances to a level's codewords stay in the cache."""
 BEAM = 8
 """Partial codes that are kept from level to level. More of them code slower and closer."""
+Prices = Callable[[int, np.ndarray], np.ndarray]
+"""A level, and the residuals [n, D] of the best partial codes before it -> a number for each of its codewords [K]."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,7 @@ class AdditiveCodec(Codec):
 
     def _nearest(self, transformed: np.ndarray) -> np.ndarray:
         """[n, D] -> [n, M]: of each vector the best code that a beam search finds."""
-        starts = range(0, len(transformed), VECTORS_AT_A_TIME)
-        groups = [transformed[start : start + VECTORS_AT_A_TIME] for start in starts]
-        parts = [beam_search(group, self.floats, self.half_norms, BEAM) for group in groups]
-        return np.concatenate(parts) if parts else np.empty((0, self.blocks), np.uint8)
+        return code_by_beam(transformed, self.floats, BEAM, self.half_norms)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N, D]: the sum of the codewords."""
@@ -89,17 +89,40 @@ class AdditiveCodec(Codec):
     @cached_property
     def half_norms(self) -> np.ndarray:
         """|c|^2 / 2 of every codeword: [M, K]"""
-        return np.asarray((self.floats**2).sum(axis=2) / 2)
+        return half_norms_of(self.floats)
 
 
-def beam_search(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:
-    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8. A beam of one takes the nearest codeword at each level."""
+def half_norms_of(codebooks: np.ndarray) -> np.ndarray:
+    """[M, K, D] -> [M, K]"""
+    return np.asarray((codebooks**2).sum(axis=2) / 2)
+
+
+def code_by_beam(
+    vectors: np.ndarray, codebooks: np.ndarray, beam: int, half_norms: np.ndarray | None = None
+) -> np.ndarray:
+    """[n, D] and [M, K, D] -> [n, M] uint8: a beam search, some vectors at a time."""
+    norms = half_norms_of(codebooks) if half_norms is None else half_norms
+    codes = np.empty((len(vectors), len(codebooks)), np.uint8)
+    for start in range(0, len(vectors), VECTORS_AT_A_TIME):
+        part = slice(start, start + VECTORS_AT_A_TIME)
+        codes[part] = beam_search(vectors[part], codebooks, norms, beam)
+    return codes
+
+
+def beam_search(
+    vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int, prices: Prices | None = None
+) -> np.ndarray:
+    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8. A beam of one takes the nearest codeword at each level.
+
+    prices: what is taken off half the squared distance to each codeword of a level.
+    """
     rows = np.arange(len(vectors))[:, None]
     residuals, gained = vectors[:, None], np.zeros((len(vectors), 1), np.float32)  # [n, b, D], [n, b]
     codes = np.empty((len(vectors), 1, 0), np.uint8)  # [n, b, m]
     last = len(codebooks) - 1
     for m, (codebook, norms) in enumerate(zip(codebooks, half_norms, strict=True)):
-        residuals, gained, parents, words = next_level(residuals, gained, codebook, norms, beam if m < last else 1)
+        costs = norms if prices is None else norms - prices(m, residuals[:, 0])
+        residuals, gained, parents, words = next_level(residuals, gained, codebook, costs, beam if m < last else 1)
         codes = np.concatenate([codes[rows, parents], words[..., None].astype(np.uint8)], axis=2)
     return np.asarray(codes[:, 0])
 

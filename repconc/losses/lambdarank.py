@@ -17,8 +17,8 @@ def lambdarank(scores: Tensor, relevant: Tensor) -> Tensor:
     )
     gain = 1 / ranks.float()  # [B, N]
     counted = scores.isfinite()
-    pairs = (relevant & counted)[:, :, None] & (~relevant & counted)[:, None, :]  # [B, N, N]
-    change = (gain[:, :, None] - gain[:, None, :]).abs()
+    rows, columns = (relevant & counted).nonzero(as_tuple=True)  # [P]: each relevant document of each query
+    change = (gain[rows, columns, None] - gain[rows]).abs()  # [P, N]
     safe = scores.masked_fill(~counted, 0.0)
-    losses = torch.nn.functional.softplus(safe[:, None, :] - safe[:, :, None])
-    return (losses * change * pairs).sum(dim=(1, 2)).mean()
+    losses = torch.nn.functional.softplus(safe[rows] - safe[rows, columns, None])
+    return (losses * change * (~relevant & counted)[rows]).sum() / len(scores)

@@ -34,9 +34,14 @@ def move_to_means(x: Tensor, codebook: Tensor, generator: torch.Generator) -> Te
     A codeword that nobody uses moves to a random vector.
     """
     codes = nearest(x, codebook)
-    counts = torch.bincount(codes, minlength=len(codebook))
-    sums = torch.zeros_like(codebook).index_add_(0, codes, x)
-    used = counts > 0
-    codebook[used] = sums[used] / counts[used, None]
+    means, used = means_of(x, codes, len(codebook))
+    codebook[used] = means[used]
     codebook[~used] = x[torch.randint(len(x), (int((~used).sum()),), generator=generator)]
     return codes
+
+
+def means_of(x: Tensor, codes: Tensor, codewords: int) -> tuple[Tensor, Tensor]:
+    """[N, d] and [N] -> the means [K, d] of the vectors of each codeword, and which of them have any [K]."""
+    counts = torch.bincount(codes, minlength=codewords)
+    sums = x.new_zeros(codewords, x.shape[1]).index_add_(0, codes, x)
+    return sums / counts.clamp_min(1)[:, None], counts > 0

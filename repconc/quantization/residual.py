@@ -5,7 +5,11 @@ in all directions, and there k-means from random vectors fails: a few codewords 
 and the rest keep the one vector that they began with. So a level's codewords grow dimension by dimension (Liu et al.,
 2015): k-means first sees a few principal components of the residuals, then more and more of them.
 
-Sizes: N vectors, D dimensions, K codewords a level.
+A level that was learned first knows nothing of those behind it. So in the end all are learned together, by turns: code
+the vectors with all levels, then move the codewords of one level after the other to the means of what all other levels
+leave of their vectors. Each move lowers the squared error, as in k-means.
+
+Sizes: N vectors, D dimensions, M levels, K codewords a level.
 """
 
 from collections.abc import Callable
@@ -14,30 +18,55 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repconc.additive import AdditiveCodec
-from repconc.quantization.kmeans import move_to_means, nearest, read_sample
+from repconc.additive import AdditiveCodec, code_by_beam
+from repconc.quantization.kmeans import means_of, move_to_means, nearest, read_sample
 
 Report = Callable[[int, int], None]
 FEWEST_DIMENSIONS, WIDTHS = 4, 10
 """How many components k-means sees first, and how many times until it sees all."""
 TURNS = 5
 """Of k-means at each width."""
+ROUNDS, ROUNDS_BEAM = 15, 2
+"""Of learning all levels together, and how many partial codes are kept meanwhile: more rounds gain more than a beam."""
 
 
 def train_residual(
-    vectors: np.ndarray, levels: int, codewords: int = 256, *, seed: int = 0, progress: Report | None = None
+    vectors: np.ndarray,
+    levels: int,
+    codewords: int = 256,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    progress: Report | None = None,
 ) -> AdditiveCodec:
-    """Codebooks learned from a sample of vectors [N, D]."""
-    residuals = read_sample(vectors, codewords).clone()
-    generator = torch.Generator().manual_seed(seed)
-    codebooks = []
+    """Codebooks learned from a sample of vectors [N, D]. rounds: in which all levels learn together, after all."""
+    x = read_sample(vectors, codewords)
+    residuals, generator = x.clone(), torch.Generator().manual_seed(seed)
+    codebooks, total = [], levels + rounds
     for level in range(levels):
-        codebook = growing_kmeans(residuals, codewords, generator)
-        residuals -= codebook[nearest(residuals, codebook)]
-        codebooks.append(codebook.numpy())
+        codebooks.append(growing_kmeans(residuals, codewords, generator))
+        residuals -= codebooks[-1][nearest(residuals, codebooks[-1])]
         if progress:
-            progress(level + 1, levels)
-    return AdditiveCodec(np.stack(codebooks), residuals.shape[1])
+            progress(level + 1, total)
+    together = torch.stack(codebooks)  # [M, K, D]
+    for turn in range(rounds):
+        learn_together(x, together)
+        if progress:
+            progress(levels + turn + 1, total)
+    return AdditiveCodec(together.numpy(), x.shape[1])
+
+
+def learn_together(x: Tensor, codebooks: Tensor) -> None:
+    """One round over all levels: vectors [N, D] are coded, then codewords [M, K, D] move, in place."""
+    codes = torch.from_numpy(code_by_beam(x.numpy(), codebooks.numpy(), ROUNDS_BEAM)).long()  # [N, M]
+    residuals = x.clone()
+    for codebook, chosen in zip(codebooks, codes.T, strict=True):
+        residuals -= codebook[chosen]
+    for codebook, chosen in zip(codebooks, codes.T, strict=True):
+        residuals += codebook[chosen]
+        means, used = means_of(residuals, chosen, len(codebook))
+        codebook[used] = means[used]
+        residuals -= codebook[chosen]
 
 
 def growing_kmeans(x: Tensor, codewords: int, generator: torch.Generator) -> Tensor:

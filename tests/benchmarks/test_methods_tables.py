@@ -9,6 +9,7 @@ from benchmarks import methods_tables, paper, pictures, tables
 from benchmarks.methods_goals import goals, p_value
 from benchmarks.methods_pictures import STYLES, against_memory, against_ratio
 from benchmarks.methods_tables import KINDS, ablation_table, by_ratio_table, costs_table, latex, main_table
+from benchmarks.structures_table import structures_table
 from repconc.baselines.registry import methods
 from tests.benchmarks.made_up import QUESTIONS, line, made_up
 
@@ -44,6 +45,22 @@ def test_stars_need_every_seed():
     assert p_value([worse], ours) < 0.01
     assert p_value([worse, equal], ours) == 1.0
     assert p_value([worse | {"seed": 7}], ours) == 1.0, "another seed is no pair"
+
+
+def test_additive_codes_win_from_some_size_of_the_corpus_on():
+    def of(method: str, size: int, value: float, shared: int) -> dict:
+        own = {"measures": {"MRR@10": value, "R@100": value}, "shared_bytes": shared, "bytes_per_document": size}
+        return line("static", "hotpotqa", 0, method, size) | own | {"documents": 1000}
+
+    product = [of("RepCONC", 8, 0.4, 100_000), of("RepCONC", 16, 0.6, 200_000)]
+    table = structures_table([*product, of("RepCONC with additive codes", 8, 0.5, 1_100_000)])
+    # Product codes would need 12 bytes for as much: 4 more, against a million bytes of codebooks.
+    assert [row[:2] for row in table.rows] == [["hotpotqa, static", "8"]]
+    assert table.rows[0][4:5] + table.rows[0][7:] == ["+25.0%", "108 and 1108", "250,000 documents", "1"]
+    best = structures_table([*product, of("RepCONC with additive codes", 8, 0.7, 1_100_000)])
+    worst = structures_table([*product, of("RepCONC with additive codes", 8, 0.3, 1_100_000)])
+    assert best.rows[0][-2] == worst.rows[0][-2] == "", "nothing that was measured says so"
+    assert structures_table(product).rows == []
 
 
 def test_some_lines_make_some_of_a_table(lines):

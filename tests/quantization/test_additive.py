@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from repconc.additive import AdditiveCodec, beam_search, highest
+from repconc.additive import AdditiveCodec, beam_search, code_by_beam, highest
 from repconc.codec import Codec, score
 from repconc.codec_files import from_bytes, make_codec, to_bytes
 from repconc.errors import RepconcError
@@ -19,7 +19,7 @@ from repconc.maps import VectorMap
 from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.opq import train_opq
 from repconc.quantization.quantizer import Constraint
-from repconc.quantization.residual import train_residual
+from repconc.quantization.residual import ROUNDS_BEAM, learn_together, train_residual
 from repconc.quantization.structures import quantizer_of
 from tests.quantization.gradients import gradients_of_a_step
 
@@ -154,6 +154,31 @@ def test_the_warm_up_uses_all_codewords_where_vectors_look_alike_in_all_directio
     assert of_ours < 1.02 * ((unseen - theirs.decode(theirs.compute_codes(unseen))) ** 2).sum()
     assert max(np.bincount(level, minlength=256).max() for level in codes.T) < 6 * 2000 / 256
     assert np.mean([len(set(level.tolist())) for level in codes.T]) > 0.95 * 256
+
+
+def test_levels_that_learn_together_code_closer_also_what_they_have_not_seen():
+    """Where directions depend on each other, as they do in embeddings."""
+    x = vectors(8000, 24) + np.random.default_rng(0).normal(size=(8000, 24)).astype(np.float32)
+    seen, unseen = x[:6000], x[6000:]
+    alone, together = (train_residual(seen, 4, 64, rounds=rounds) for rounds in (0, 10))
+    for some, share in ((seen, 0.97), (unseen, 1.0)):
+        errors = [((some - codec.decode(codec.encode(some))) ** 2).sum() for codec in (alone, together)]
+        assert errors[1] < share * errors[0]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 4), st.integers(1, 16), st.integers(1, 8), st.integers(0, 1000))
+def test_a_round_never_moves_codewords_away_from_the_vectors_that_use_them(levels, codewords, dimension, seed):
+    x = torch.from_numpy(vectors(50, dimension, seed))
+    codebooks = torch.from_numpy(make(levels, codewords, dimension, seed).floats)
+    codes = code_by_beam(x.numpy(), codebooks.numpy(), ROUNDS_BEAM)
+    errors = []
+    for _ in range(2):
+        decoded = sum(codebooks[m][codes[:, m].astype(np.int64)] for m in range(levels))
+        errors.append(float(((x - decoded) ** 2).sum()))
+        if len(errors) < 2:
+            learn_together(x, codebooks)
+    assert errors[1] <= errors[0] * (1 + 1e-5) + 1e-5
 
 
 def test_the_warm_up_is_closer_than_opq_at_the_same_bytes():
