@@ -10,7 +10,6 @@ Codes, scan and kernel are the same. Codebooks are M times as large, so they are
 Sizes: N vectors, B queries, D dimensions, M levels, K codewords a level, b partial codes.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,8 +23,6 @@ VECTORS_AT_A_TIME = 512
 """Their distances to a level's codewords stay in the cache."""
 BEAM = 8
 """Partial codes that are kept from level to level. More of them code slower and closer."""
-Prices = Callable[[int, np.ndarray], np.ndarray]
-"""A level, and the residuals [n, D] of the best partial codes before it -> a number for each of its codewords [K]."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class AdditiveCodec(Codec):
 
     def _nearest(self, transformed: np.ndarray) -> np.ndarray:
         """[n, D] -> [n, M]: of each vector the best code that a beam search finds."""
-        return code_by_beam(transformed, self.floats, BEAM, self.half_norms)
+        return code_by_beam(transformed, self.floats, self.half_norms, BEAM)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N, D]: the sum of the codewords."""
@@ -97,32 +94,23 @@ def half_norms_of(codebooks: np.ndarray) -> np.ndarray:
     return np.asarray((codebooks**2).sum(axis=2) / 2)
 
 
-def code_by_beam(
-    vectors: np.ndarray, codebooks: np.ndarray, beam: int, half_norms: np.ndarray | None = None
-) -> np.ndarray:
-    """[n, D] and [M, K, D] -> [n, M] uint8: a beam search, some vectors at a time."""
-    norms = half_norms_of(codebooks) if half_norms is None else half_norms
+def code_by_beam(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:
+    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8: a beam search, some vectors at a time."""
     codes = np.empty((len(vectors), len(codebooks)), np.uint8)
     for start in range(0, len(vectors), VECTORS_AT_A_TIME):
         part = slice(start, start + VECTORS_AT_A_TIME)
-        codes[part] = beam_search(vectors[part], codebooks, norms, beam)
+        codes[part] = beam_search(vectors[part], codebooks, half_norms, beam)
     return codes
 
 
-def beam_search(
-    vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int, prices: Prices | None = None
-) -> np.ndarray:
-    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8. A beam of one takes the nearest codeword at each level.
-
-    prices: what is taken off half the squared distance to each codeword of a level.
-    """
+def beam_search(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:
+    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8. A beam of one takes the nearest codeword at each level."""
     rows = np.arange(len(vectors))[:, None]
     residuals, gained = vectors[:, None], np.zeros((len(vectors), 1), np.float32)  # [n, b, D], [n, b]
     codes = np.empty((len(vectors), 1, 0), np.uint8)  # [n, b, m]
     last = len(codebooks) - 1
     for m, (codebook, norms) in enumerate(zip(codebooks, half_norms, strict=True)):
-        costs = norms if prices is None else norms - prices(m, residuals[:, 0])
-        residuals, gained, parents, words = next_level(residuals, gained, codebook, costs, beam if m < last else 1)
+        residuals, gained, parents, words = next_level(residuals, gained, codebook, norms, beam if m < last else 1)
         codes = np.concatenate([codes[rows, parents], words[..., None].astype(np.uint8)], axis=2)
     return np.asarray(codes[:, 0])
 

@@ -1,22 +1,16 @@
 """The trainable additive quantizer: a document is the sum of M whole codewords, found level by level.
 
 Level m codes what the levels before it have left. Under the constraint that residual's distances to codebook m go
-through the same Sinkhorn as a block's do. What comes out are prices, which make codewords in demand dearer; the beam
-search, which finds the codes, pays them at every level.
+through the same Sinkhorn as a block's do, so that every level uses its codewords equally.
 
 Sizes: N documents, B queries, D dimensions, M levels, K codewords a level.
 """
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repconc.additive import beam_search, half_norms_of
 from repconc.quantization.quantizer import Constraint, Quantizer, squared_distances
-from repconc.quantization.sinkhorn import uniform_prices
-
-TRAINING_BEAM = 4
-"""Partial codes that are kept under the constraint, where every batch is coded anew."""
+from repconc.quantization.sinkhorn import assign_uniformly
 
 
 class AdditiveQuantizer(Quantizer):
@@ -30,20 +24,16 @@ class AdditiveQuantizer(Quantizer):
 
     @torch.no_grad()
     def assign(self, documents: Tensor, constraint: Constraint | None) -> Tensor:
-        """[N, D] -> [N, M]: by a beam search, as documents are coded later; with a constraint under its prices."""
+        """[N, D] -> [N, M]: without a constraint as documents are coded later, by a beam search."""
         if constraint is None:
             codes = self.to_codec().encode(documents.float().cpu().numpy())
             return torch.from_numpy(codes).to(documents.device).long()
-        codebooks = self.codebooks.detach().float()
-
-        def prices(level: int, residuals: np.ndarray) -> np.ndarray:
-            left = torch.from_numpy(residuals).to(codebooks.device)
-            costs = squared_distances(left[None], codebooks[level][None])[0]  # [N, K]
-            return uniform_prices(costs, *constraint).cpu().numpy() / 2
-
-        books = codebooks.cpu().numpy()
-        codes = beam_search(documents.float().cpu().numpy(), books, half_norms_of(books), TRAINING_BEAM, prices)
-        return torch.from_numpy(codes).to(documents.device).long()
+        residuals, levels = documents, []
+        for codebook in self.codebooks:
+            costs = squared_distances(residuals[None], codebook[None])[0]  # [N, K]
+            levels.append(assign_uniformly(costs, constraint.epsilon, constraint.iterations, constraint.collectives))
+            residuals = residuals - codebook[levels[-1]]
+        return torch.stack(levels, dim=1)
 
     def decode(self, codes: Tensor) -> Tensor:
         """[N, M] -> [N, D]: the sum of the codewords, without forming [N, M, D]."""

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repconc.additive import AdditiveCodec, code_by_beam
+from repconc.additive import AdditiveCodec, code_by_beam, half_norms_of
 from repconc.quantization.kmeans import means_of, move_to_means, nearest, read_sample
 
 Report = Callable[[int, int], None]
@@ -58,7 +58,8 @@ def train_residual(
 
 def learn_together(x: Tensor, codebooks: Tensor) -> None:
     """One round over all levels: vectors [N, D] are coded, then codewords [M, K, D] move, in place."""
-    codes = torch.from_numpy(code_by_beam(x.numpy(), codebooks.numpy(), ROUNDS_BEAM)).long()  # [N, M]
+    books = codebooks.numpy()
+    codes = torch.from_numpy(code_by_beam(x.numpy(), books, half_norms_of(books), ROUNDS_BEAM)).long()  # [N, M]
     residuals = x.clone()
     for codebook, chosen in zip(codebooks, codes.T, strict=True):
         residuals -= codebook[chosen]

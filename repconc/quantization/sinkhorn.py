@@ -83,15 +83,6 @@ def assign_uniformly(
     return lowest(scaled.sub_(g[..., None, :]))
 
 
-def uniform_prices(
-    costs: Tensor, epsilon: float = 0.003, iterations: int = 100, collectives: Collectives = ALONE
-) -> Tensor:
-    """[..., N, K] -> [..., K]: what taken off the costs of each codeword makes documents use all of them equally."""
-    low, high = _extremes(costs, collectives)
-    _, g = transport_potentials(scale_costs(costs, collectives), epsilon, iterations, collectives)
-    return g * (high - low)[..., 0] / 2
-
-
 def lowest(costs: Tensor) -> Tensor:
     """[..., K] -> [...]: where the lowest cost is. On a CPU numpy finds it several times faster than torch."""
     if costs.device.type != "cpu":
@@ -101,15 +92,10 @@ def lowest(costs: Tensor) -> Tensor:
 
 def scale_costs(costs: Tensor, collectives: Collectives = ALONE) -> Tensor:
     """Map the costs of each problem to [-1, 1] by its smallest and largest value over the whole batch."""
-    low, high = _extremes(costs, collectives)
-    return (costs - low).mul_(2 / (high - low).clamp_min(torch.finfo(costs.dtype).tiny)).sub_(1)
-
-
-def _extremes(costs: Tensor, collectives: Collectives) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest cost of each problem over the whole batch: [..., 1, 1]"""
     extremes = costs.flatten(-2).aminmax(dim=-1)  # [...]
     low = collectives.minimum(extremes.min)[..., None, None]
-    return low, -collectives.minimum(-extremes.max)[..., None, None]
+    high = -collectives.minimum(-extremes.max)[..., None, None]
+    return (costs - low).mul_(2 / (high - low).clamp_min(torch.finfo(costs.dtype).tiny)).sub_(1)
 
 
 def _fill(kernel: Tensor, costs: Tensor, f: Tensor, g: Tensor, epsilon: float) -> None:

@@ -170,8 +170,11 @@ def test_levels_that_learn_together_code_closer_also_what_they_have_not_seen():
 @given(st.integers(1, 4), st.integers(1, 16), st.integers(1, 8), st.integers(0, 1000))
 def test_a_round_never_moves_codewords_away_from_the_vectors_that_use_them(levels, codewords, dimension, seed):
     x = torch.from_numpy(vectors(50, dimension, seed))
-    codebooks = torch.from_numpy(make(levels, codewords, dimension, seed).floats)
-    codes = code_by_beam(x.numpy(), codebooks.numpy(), ROUNDS_BEAM)
+    codec = make(levels, codewords, dimension, seed)
+    codebooks, codes = (
+        torch.from_numpy(codec.floats),
+        code_by_beam(x.numpy(), codec.floats, codec.half_norms, ROUNDS_BEAM),
+    )
     errors = []
     for _ in range(2):
         decoded = sum(codebooks[m][codes[:, m].astype(np.int64)] for m in range(levels))
