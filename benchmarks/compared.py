@@ -93,18 +93,18 @@ class Comparison:
         return Measured(queries, coded.index.search, coded.bytes, coded.shared, before + fitted - start, code)
 
     def _trained(self, name: str, method: Any, size: int | None) -> Measured:
-        setting = self.setting
-        warmed = None if size is None else self._opq(size)
+        setting, is_sized = self.setting, size is not None
         size = size or int(method.fixed(setting.encoder.dimension))
         base = setting.sized(size)
         recipe = method.recipe(base) if hasattr(method, "recipe") else base
+        # What is not sized has nothing to warm up, and codes of another structure have a warm-up of their own.
+        shared = self._opq(size) if is_sized and recipe.quantizer == base.quantizer else None
         trainer = setting.trainer(f"{FOLDERS.get(name, _slug(name))}-{size}", recipe, self.dense.model)
         self.own, seconds = None if name in FOLDERS else trainer.folder, 0.0
-        shared = warmed if recipe.quantizer == base.quantizer else None  # codes of another structure have their own
         if shared:
             _take_over("warmup.safetensors", shared, trainer.folder)
             _take_over(NEGATIVES, shared, trainer.folder)
-        if warmed:
+        if is_sized:
             seconds = trainer.warm_up()
         seconds += sum(state.seconds for state in method.train(trainer))
         if shared:
