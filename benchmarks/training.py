@@ -7,13 +7,12 @@
 
 Settings are those of recipes/ (SET-RECIPE.toml where there is one), chosen on dev queries; each row is measured once on
 the test queries. Checkpoints lie in the cache: a run that was killed goes on, a line that is there already is not
-measured again. Additive codes have lines of their own (training-additive), tested against product codes of the same
-bytes, which are trained first where the cache does not hold them.
+measured again. Additive codes have lines of their own (training-additive), without a teacher up to the last row, which
+is the recipe as it is.
 """
 
 import argparse
 from collections.abc import Iterator
-from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,19 @@ from repconc.evaluation.measures import Evaluation
 from repconc.evaluation.significance import paired_t_test
 from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
+from repconc.training.loop import State
 from repconc.training.recipe import Codes, Recipe
 from repconc.training.statistics import frequencies, twins_of, use_of
 from repconc.training.trainer import Trainer
 
 SUITES = {"product": "training", "additive": "training-additive"}
-WARMED = "OPQ"
-"""The row of the warm-up, which for additive codes is a residual quantizer."""
-ROWS = ("dense, untrained", "dense", WARMED, "+ clustering", "+ constraint", "+ dynamic negatives")
+UNCOMPRESSED = ("dense, untrained", "dense")
+STAGES = ("+ clustering", "+ constraint", "+ dynamic negatives")
+ROWS = {
+    "product": (*UNCOMPRESSED, "OPQ", *STAGES),
+    "additive": (*UNCOMPRESSED, "residual", *STAGES, "+ distillation"),
+}
+"""By the structure of codes; the third is the warm-up."""
 
 
 def main() -> None:
@@ -56,13 +60,13 @@ class Ablation:
 
     def __init__(self, name: str, recipe: str, seed: int, skip: list[str], codes: Codes = "product") -> None:
         self.setting, self.codes, self.suite = Setting(name, recipe, seed), codes, SUITES[codes]
-        self._alike = partial(Ablation, name, recipe, seed, ["+ clustering"])
-        self.rows = [row for row in ROWS if row not in skip]
+        self.warmed = ROWS[codes][len(UNCOMPRESSED)]
+        self.rows = [row for row in ROWS[codes] if row not in skip]
         if "+ constraint" not in self.rows and "+ dynamic negatives" in self.rows:
             raise SystemExit("Stage 2 goes on from the row '+ constraint': skip both or none.")
 
     def run(self, sizes: list[int]) -> None:
-        wanted = [(row, size) for row in self.rows for size in (sizes if row in ROWS[2:] else [None])]
+        wanted = [(row, size) for row in self.rows for size in ([None] if row in UNCOMPRESSED else sizes)]
         key = self.setting.key
         known = {(line["row"], line["bytes"]) for line in results.read(self.suite) if key.items() <= line.items()}
         if known >= set(wanted):
@@ -75,7 +79,7 @@ class Ablation:
         if ("dense", None) not in known:
             self._keep("dense", None, self._flat(trainer), sum(state.seconds for state in states), states[-1].best)
         for size in sizes:
-            if not known >= {(row, size) for row in self.rows if row in ROWS[2:]}:
+            if not known >= {(row, size) for row in self.rows if row not in UNCOMPRESSED}:
                 self._compress(trainer.model, size)
 
     def models(self, size: int) -> tuple[Trainer, Trainer]:
@@ -83,21 +87,19 @@ class Ablation:
         dense = self.setting.trainer("dense", self.setting.recipe)
         train_dense(dense)
         compressed = self._trainer("constraint", size, self.setting.sized(size, self.codes), dense.model)
-        compressed.warm_up()
-        compressed.stage_one()
-        compressed.code()
-        compressed.stage_two()
+        _train(compressed)
         return dense, compressed
 
     def _compress(self, model: DualEncoder, size: int) -> None:
-        """The warm-up, then stage 1 without and with the constraint, then stage 2."""
-        recipe = self.setting.sized(size, self.codes)
+        """The warm-up, then stage 1 without and with the constraint, then stage 2; where it has a row, the teacher."""
+        whole = self.setting.sized(size, self.codes)
+        recipe = _untaught(whole) if "+ distillation" in ROWS[self.codes] else whole
         free = recipe.stage_one.model_copy(update={"constraint": False})
         opq = self._trainer("opq", size, recipe, model)
         warm = opq.warm_up()
         opq.code()
         before = self._codes(opq)
-        self._keep(WARMED, size, before, warm, None, codes=opq.codes)
+        self._keep(self.warmed, size, before, warm, None, codes=opq.codes)
         stages = {"+ clustering": recipe.model_copy(update={"stage_one": free}), "+ constraint": recipe}
         for row, chosen in ((row, stages[row]) for row in self.rows if row in stages):
             trainer = self._trainer(row[2:], size, chosen, model, warmed=opq.folder)
@@ -106,20 +108,18 @@ class Ablation:
             trainer.code()
             seconds = warm + state.seconds
             self._keep(row, size, self._codes(trainer), seconds, state.best, codes=trainer.codes, against=before)
-        if "+ dynamic negatives" not in self.rows:
-            return
-        state = trainer.stage_two()
-        self._keep(
-            "+ dynamic negatives", size, self._codes(trainer), seconds + state.seconds, state.best, against=before
-        )
+        if "+ dynamic negatives" in self.rows:
+            state = trainer.stage_two()
+            seconds += state.seconds
+            self._keep("+ dynamic negatives", size, self._codes(trainer), seconds, state.best, against=before)
+        if "+ distillation" in self.rows:
+            trainer = self._trainer("distillation", size, whole, model, warmed=opq.folder)
+            states = _train(trainer)
+            seconds = warm + sum(state.seconds for state in states)
+            self._keep("+ distillation", size, self._codes(trainer), seconds, states[-1].best, against=before)
 
     def _trainer(self, name: str, size: int, recipe: Recipe, model: Any, warmed: Path | None = None) -> Trainer:
         return self.setting.trainer(_folder(name, size, self.codes), recipe, model, warmed)
-
-    @cached_property
-    def _product(self) -> "Ablation":
-        """The same with product codes."""
-        return self._alike()
 
     def _flat(self, trainer: Trainer) -> Evaluation:
         queries, documents = self.setting.vectors(trainer)
@@ -154,21 +154,30 @@ class Ablation:
             "seconds": round(seconds, 1),
         }
         if against is not None:
-            line["p against OPQ"] = paired_t_test(evaluation.values["MRR@10"], against.values["MRR@10"])
+            line[f"p against {self.warmed}"] = paired_t_test(evaluation.values["MRR@10"], against.values["MRR@10"])
         if codes is not None:
             line["use"] = dict(_use(codes, self.setting.recipe.quantizer.codewords))
-        if self.codes != "product" and row == ROWS[-1] and size:
-            products = self._product._codes(self._product.models(size)[1])
-            line["product MRR@10"] = round(products.means["MRR@10"], 5)
-            for measure in ("MRR@10", "R@100"):
-                line[f"p against product, {measure}"] = paired_t_test(
-                    evaluation.values[measure], products.values[measure]
-                )
         results.append(self.suite, line, self.made_with)
         print(
             {key: line[key] for key in ("dataset", "seed", "row", "bytes", "measures", "dev MRR@10", "seconds")},
             flush=True,
         )
+
+
+def _untaught(recipe: Recipe) -> Recipe:
+    """Labels alone."""
+    stages = {
+        name: getattr(recipe, name).model_copy(update={"distillation": 0.0}) for name in ("stage_one", "stage_two")
+    }
+    return recipe.model_copy(update=stages)
+
+
+def _train(trainer: Trainer) -> list[State]:
+    """Both stages, from the warm-up."""
+    trainer.warm_up()
+    first = trainer.stage_one()
+    trainer.code()
+    return [first, trainer.stage_two()]
 
 
 def _folder(name: str, size: int, codes: Codes) -> str:
