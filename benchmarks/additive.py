@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.figures import Figure, interleaved
 from repconc.additive import AdditiveCodec
-from repconc.codec import Codec
+from repconc.codec import Codec, score
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.lists import default_lists
@@ -90,7 +90,7 @@ def _nested(codes: np.ndarray, content: np.ndarray, tables: np.ndarray, repeats:
 
     def shortened() -> np.ndarray:
         ((places, _),) = scan(first, np.ascontiguousarray(tables[:, :FIRST]), start, stop, DEPTH)
-        return np.asarray(tables[0, np.arange(M), codes[places]].sum(axis=1))
+        return places[np.argsort(-score(tables[0], codes[places]))[:10]]
 
     seconds = interleaved({"whole": partial(scan, content, tables, start, stop, 10), "shortened": shortened}, repeats)
     name = f"scan of the first {FIRST} bytes, {DEPTH:,} documents scored again"

@@ -1,6 +1,13 @@
 """How figures stand in tables."""
 
+from collections.abc import Iterable, Mapping
 from statistics import mean, stdev
+from typing import Any
+
+
+def mean_of(lines: Iterable[Mapping[str, Any]], measure: str) -> float:
+    """Of a measure over lines, which are those of seeds."""
+    return float(mean(line["measures"][measure] for line in lines))
 
 
 def with_spread(values: list[float]) -> str:

@@ -6,11 +6,11 @@ hold. A method is better where its mean is higher and a paired test says so in e
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from statistics import mean
 from typing import Any
 
 import numpy as np
 
+from benchmarks.cells import mean_of
 from benchmarks.figures import Figure
 from repconc.evaluation.significance import paired_t_test
 
@@ -34,7 +34,11 @@ def goals(lines: Iterable[Line]) -> Iterator[Figure]:
         better = [name for name, own in cell.items() if not name.startswith(OURS) and p_value(cell[OURS], own) < 0.05]
         yield Figure(f"methods better than RepCONC: {where}", len(better), "methods", ", ".join(better), "<= 0")
         if all(name in cell for name in ORDER):
-            wrong = [f"{low} < {high}" for low, high in pairwise(ORDER) if _mrr(cell[low]) >= _mrr(cell[high])]
+            wrong = [
+                f"{low} < {high}"
+                for low, high in pairwise(ORDER)
+                if mean_of(cell[low], "MRR@10") >= mean_of(cell[high], "MRR@10")
+            ]
             yield Figure(f"the paper's order does not hold: {where}", len(wrong), "pairs", ", ".join(wrong), "<= 0")
 
 
@@ -54,7 +58,3 @@ def _values(line: Line, measure: str) -> np.ndarray:
     if measure == "R@100":
         return np.array(line["recalls"])
     return np.array([1 / rank if rank else 0.0 for rank in (int(digit, 16) for digit in line["ranks"])])
-
-
-def _mrr(lines: Sequence[Line]) -> float:
-    return float(mean(line["measures"]["MRR@10"] for line in lines))

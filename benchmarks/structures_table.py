@@ -6,17 +6,19 @@ that rank as well would need more bytes a document, by interpolation between the
 many documents the two are even.
 """
 
-from collections.abc import Sequence
-from statistics import mean
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from benchmarks.cells import mean_of
 from benchmarks.methods_goals import OURS, Line, p_value
+from repconc.baselines.repconc_additive import NAME as ADDITIVE
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
-ADDITIVE = "RepCONC with additive codes"
 NOTE = "Stars: better than product codes in every seed, p < 0.05 or 0.01 (two-tailed paired t-test)."
+Sizes = Mapping[int, Sequence[Line]]
+"""Lines of one method by their bytes."""
 
 
 def structures_table(lines: Sequence[Line]) -> Table:
@@ -26,21 +28,13 @@ def structures_table(lines: Sequence[Line]) -> Table:
         here = [line for line in lines if (line["dataset"], line["recipe"]) == (dataset, recipe)]
         products, additive = _by_size(here, OURS), _by_size(here, ADDITIVE)
         for size in sorted(products.keys() & additive.keys()):
-            seeds = {line["seed"] for line in products[size]} & {line["seed"] for line in additive[size]}
-            ours, theirs = ([line for line in own[size] if line["seed"] in seeds] for own in (additive, products))
-            if seeds:
-                rows.append([f"{dataset}, {recipe}", str(size), *_cells(theirs, ours, products)])
-    columns = [
-        "product MRR@10",
-        "additive MRR@10",
-        "",
-        "product R@100",
-        "additive R@100",
-        "all bytes",
-        "wins from",
-        "seeds",
-    ]
-    return Table(["set and encoder", "bytes", *columns], rows, NOTE if rows else "")
+            theirs, ours = _of_same_seeds(products[size], additive[size])
+            if ours:
+                cells = [*_cells(theirs, ours), winning_size(additive[size], products), str(len(ours))]
+                rows.append([f"{dataset}, {recipe}", str(size), *cells])
+    measures = ["product MRR@10", "additive MRR@10", "", "product R@100", "additive R@100"]
+    columns = ["set and encoder", "bytes", *measures, "all bytes", "wins from", "seeds"]
+    return Table(columns, rows, NOTE if rows else "")
 
 
 def _by_size(lines: Sequence[Line], method: str) -> dict[int, list[Line]]:
@@ -51,36 +45,43 @@ def _by_size(lines: Sequence[Line], method: str) -> dict[int, list[Line]]:
     return found
 
 
-def _cells(product: Sequence[Line], additive: Sequence[Line], products: dict[int, list[Line]]) -> list[str]:
-    low, high = (_mean(lines, "MRR@10") for lines in (product, additive))
-    totals = [
-        line["bytes_per_document"] + line["shared_bytes"] / line["documents"] for line in (product[0], additive[0])
-    ]
-    documents = winning_size(product[0], additive[0], high, products)
+def _of_same_seeds(*groups: Sequence[Line]) -> list[list[Line]]:
+    """What is left of each group where only seeds that all have count."""
+    seeds = set.intersection(*({line["seed"] for line in group} for group in groups))
+    return [[line for line in group if line["seed"] in seeds] for group in groups]
+
+
+def _cells(product: Sequence[Line], additive: Sequence[Line]) -> list[str]:
+    low, high = (mean_of(lines, "MRR@10") for lines in (product, additive))
+    both = product[0], additive[0]
+    totals = [line["bytes_per_document"] + line["shared_bytes"] / line["documents"] for line in both]
     return [
         f"{low:.3f}",
         f"{high:.3f}{stars(p_value(product, additive))}",
         f"{high / low - 1:+.1%}",
-        f"{_mean(product, 'R@100'):.3f}",
-        f"{_mean(additive, 'R@100'):.3f}{stars(p_value(product, additive, 'R@100'))}",
+        f"{mean_of(product, 'R@100'):.3f}",
+        f"{mean_of(additive, 'R@100'):.3f}{stars(p_value(product, additive, 'R@100'))}",
         " and ".join(f"{total:.0f}" for total in totals),
-        f"{documents:,.0f} documents" if documents is not None else "",
-        str(len(additive)),
     ]
 
 
-def winning_size(product: Line, additive: Line, reached: float, products: dict[int, list[Line]]) -> float | None:
+def winning_size(additive: Sequence[Line], products: Sizes) -> str:
     """From how many documents on additive codes need fewer bytes in all than product codes that rank as well.
 
-    reached: their MRR@10. None where no size of product codes that was measured ranks as well, or a smaller one does.
+    Only seeds count that all sizes have. Where product codes of no measured size rank as well, the largest of them
+    gives a bound; where those of the same bytes do, additive codes never win.
     """
     sizes = sorted(products)
-    known = np.maximum.accumulate([_mean(products[size], "MRR@10") for size in sizes])
-    if not known[0] <= reached <= known[-1]:
-        return None
-    more = float(np.interp(reached, known, sizes)) - additive["bytes"]
-    return round((additive["shared_bytes"] - product["shared_bytes"]) / more, -3) if more > 0 else None
-
-
-def _mean(lines: Sequence[Line], measure: str) -> float:
-    return float(mean(line["measures"][measure] for line in lines))
+    ours, *theirs = _of_same_seeds(additive, *(products[size] for size in sizes))
+    if not ours:
+        return ""
+    size, reached = ours[0]["bytes"], mean_of(ours, "MRR@10")
+    known = np.maximum.accumulate([mean_of(lines, "MRR@10") for lines in theirs])
+    more = float(np.interp(reached, known, sizes)) - size
+    if known[sizes.index(size)] >= reached:
+        return "never"
+    if more <= 0:
+        return ""  # the largest that was measured
+    documents = (ours[0]["shared_bytes"] - products[size][0]["shared_bytes"]) / more
+    bound = "at most " if reached > known[-1] else ""
+    return f"{bound}{float(f'{documents:.2g}'):,.0f} documents"

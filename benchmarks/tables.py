@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks import methods_tables, results
-from benchmarks.cells import with_spread
+from benchmarks.cells import mean_of, with_spread
 from benchmarks.compression_tables import ablation_table, modes_table
 from benchmarks.lengths import lengths_table
 from benchmarks.methods_tables import by_ratio_table, costs_table, main_table
@@ -48,7 +48,7 @@ def training_table(recipe: str, codes: str = "product") -> Table:
     for line in results.read(SUITES[codes]):
         if line["recipe"] == recipe:
             groups.setdefault((line["dataset"], line["bytes"], line["row"]), []).append(line)
-    dense = {key[0]: _mean(lines, "MRR@10") for key, lines in groups.items() if key[2] == "dense"}
+    dense = {key[0]: mean_of(lines, "MRR@10") for key, lines in groups.items() if key[2] == "dense"}
     before = {
         (line["dataset"], line["bytes"], line["seed"]): line["measures"]["MRR@10"]
         for (_, _, row), lines in groups.items()
@@ -66,7 +66,7 @@ def training_table(recipe: str, codes: str = "product") -> Table:
                 f"{size or lines[0]['bytes_per_document']:,}",
                 f"{with_spread(mrr)}{stars(worst) if better else ''}",
                 f"{mean(mrr) / dense[dataset]:.1%}",
-                f"{_mean(lines, 'R@100'):.3f}",
+                f"{mean_of(lines, 'R@100'):.3f}",
                 f"{mean(line['seconds'] for line in lines):,.0f}",
             ]
         )
@@ -83,7 +83,7 @@ def summary_table() -> Table:
         if row != "+ dynamic negatives" or size is None:
             continue
         whole = values[dataset, recipe, None, "dense"]
-        dense, opq, ours = (_mean(part, "MRR@10") for part in (whole, values[dataset, recipe, size, "OPQ"], lines))
+        dense, opq, ours = (mean_of(part, "MRR@10") for part in (whole, values[dataset, recipe, size, "OPQ"], lines))
         worst = max(line["p against OPQ"] for line in lines)
         rows.append(
             [
@@ -102,10 +102,6 @@ def summary_table() -> Table:
 
 
 ENCODERS = {"static": "static", "heads": "MiniLM-L6 with heads", "minilm-cpu": "MiniLM-L6, whole"}
-
-
-def _mean(lines: list[dict[str, Any]], measure: str) -> float:
-    return float(mean(line["measures"][measure] for line in lines))
 
 
 def figures_table(suite: str) -> Table:

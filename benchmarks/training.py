@@ -61,7 +61,10 @@ class Ablation:
     def __init__(self, name: str, recipe: str, seed: int, skip: list[str], codes: Codes = "product") -> None:
         self.setting, self.codes, self.suite = Setting(name, recipe, seed), codes, SUITES[codes]
         self.warmed = ROWS[codes][len(UNCOMPRESSED)]
-        self.rows = [row for row in ROWS[codes] if row not in skip]
+        # Where the recipe has no teacher, the row of the teacher would be the one before it.
+        without = _untaught(self.setting.recipe)
+        self.taught = "+ distillation" in ROWS[codes] and without != self.setting.recipe
+        self.rows = [row for row in ROWS[codes] if row not in skip and (self.taught or row != "+ distillation")]
         if "+ constraint" not in self.rows and "+ dynamic negatives" in self.rows:
             raise SystemExit("Stage 2 goes on from the row '+ constraint': skip both or none.")
 
@@ -86,14 +89,15 @@ class Ablation:
         """The dense model and RepCONC, as `run` trained them: what is in the cache is not trained again."""
         dense = self.setting.trainer("dense", self.setting.recipe)
         train_dense(dense)
-        compressed = self._trainer("constraint", size, self.setting.sized(size, self.codes), dense.model)
+        whole = "distillation" if self.taught else "constraint"
+        compressed = self._trainer(whole, size, self.setting.sized(size, self.codes), dense.model)
         _train(compressed)
         return dense, compressed
 
     def _compress(self, model: DualEncoder, size: int) -> None:
         """The warm-up, then stage 1 without and with the constraint, then stage 2; where it has a row, the teacher."""
         whole = self.setting.sized(size, self.codes)
-        recipe = _untaught(whole) if "+ distillation" in ROWS[self.codes] else whole
+        recipe = _untaught(whole) if self.taught else whole
         free = recipe.stage_one.model_copy(update={"constraint": False})
         opq = self._trainer("opq", size, recipe, model)
         warm = opq.warm_up()
@@ -116,7 +120,8 @@ class Ablation:
             trainer = self._trainer("distillation", size, whole, model, warmed=opq.folder)
             states = _train(trainer)
             seconds = warm + sum(state.seconds for state in states)
-            self._keep("+ distillation", size, self._codes(trainer), seconds, states[-1].best, against=before)
+            found = self._codes(trainer)
+            self._keep("+ distillation", size, found, seconds, states[-1].best, codes=trainer.codes, against=before)
 
     def _trainer(self, name: str, size: int, recipe: Recipe, model: Any, warmed: Path | None = None) -> Trainer:
         return self.setting.trainer(_folder(name, size, self.codes), recipe, model, warmed)
@@ -165,7 +170,7 @@ class Ablation:
 
 
 def _untaught(recipe: Recipe) -> Recipe:
-    """Labels alone."""
+    """Without the teacher."""
     stages = {
         name: getattr(recipe, name).model_copy(update={"distillation": 0.0}) for name in ("stage_one", "stage_two")
     }

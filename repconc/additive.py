@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from repconc.codec import Codec
+from repconc.codec import Codec, half_norms_of
 from repconc.errors import RepconcError
 from repconc.kernel import kernel
 
@@ -87,11 +87,6 @@ class AdditiveCodec(Codec):
     def half_norms(self) -> np.ndarray:
         """|c|^2 / 2 of every codeword: [M, K]"""
         return half_norms_of(self.floats)
-
-
-def half_norms_of(codebooks: np.ndarray) -> np.ndarray:
-    """[M, K, D] -> [M, K]"""
-    return np.asarray((codebooks**2).sum(axis=2) / 2)
 
 
 def code_by_beam(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:

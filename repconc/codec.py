@@ -145,7 +145,12 @@ class Codec:
     @cached_property
     def half_norms(self) -> np.ndarray:
         """|c|^2 / 2 of every codeword: [M, K]"""
-        return np.asarray((self.codebooks**2).sum(axis=2) / 2)
+        return half_norms_of(self.codebooks)
+
+
+def half_norms_of(codebooks: np.ndarray) -> np.ndarray:
+    """[M, K, d] -> [M, K]"""
+    return np.asarray((codebooks**2).sum(axis=2) / 2)
 
 
 def score(tables: np.ndarray, codes: np.ndarray) -> np.ndarray:

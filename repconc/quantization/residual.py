@@ -7,7 +7,8 @@ and the rest keep the one vector that they began with. So a level's codewords gr
 
 A level that was learned first knows nothing of those behind it. So in the end all are learned together, by turns: code
 the vectors with all levels, then move the codewords of one level after the other to the means of what all other levels
-leave of their vectors. Each move lowers the squared error, as in k-means.
+leave of their vectors. No move raises the squared error of the codes that it was made for; coding anew may, a little,
+because a beam search is not exact.
 
 Sizes: N vectors, D dimensions, M levels, K codewords a level.
 """
@@ -18,7 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repconc.additive import AdditiveCodec, code_by_beam, half_norms_of
+from repconc.additive import AdditiveCodec, code_by_beam
+from repconc.codec import half_norms_of
 from repconc.quantization.kmeans import means_of, move_to_means, nearest, read_sample
 
 Report = Callable[[int, int], None]
@@ -27,7 +29,7 @@ FEWEST_DIMENSIONS, WIDTHS = 4, 10
 TURNS = 5
 """Of k-means at each width."""
 ROUNDS, ROUNDS_BEAM = 15, 2
-"""Of learning all levels together, and how many partial codes are kept meanwhile: more rounds gain more than a beam."""
+"""Of learning all levels together, and how many partial codes are kept meanwhile: rounds gain more than a beam does."""
 
 
 def train_residual(
@@ -39,7 +41,8 @@ def train_residual(
     seed: int = 0,
     progress: Report | None = None,
 ) -> AdditiveCodec:
-    """Codebooks learned from a sample of vectors [N, D]. rounds: in which all levels learn together, after all."""
+    """Codebooks learned from a sample of vectors [N, D]. rounds: in which all levels learn together, once each
+    has been learned by itself."""
     x = read_sample(vectors, codewords)
     residuals, generator = x.clone(), torch.Generator().manual_seed(seed)
     codebooks, total = [], levels + rounds
@@ -48,6 +51,7 @@ def train_residual(
         residuals -= codebooks[-1][nearest(residuals, codebooks[-1])]
         if progress:
             progress(level + 1, total)
+    del residuals
     together = torch.stack(codebooks)  # [M, K, D]
     for turn in range(rounds):
         learn_together(x, together)

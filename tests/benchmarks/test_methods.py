@@ -62,6 +62,13 @@ def test_all_start_from_the_same_model_codes_and_negatives_with_the_same_epochs(
     assert not hasattr(registered()["RepCONC"], "recipe")
 
 
+def test_codes_of_another_structure_need_no_opq(labelled, recipe, kept, monkeypatch):
+    names = "RepCONC with additive codes"
+    compare(monkeypatch, "--recipes", recipe, "--sets", labelled, "--sizes", 2, "--seeds", 0, "--methods", names)
+    assert [line["method"] for line in results.read("methods")] == [names]
+    assert {path.name for path in folder_for(str(labelled), str(recipe), 0).iterdir()} == {"dense"}
+
+
 def test_a_cell_that_another_process_is_at_is_left_for_later(labelled, recipe, kept, monkeypatch):
     """The lock is of the setting: here nobody holds it, and the run takes it."""
     order = []

@@ -59,6 +59,29 @@ def test_lambdarank_weighs_a_pair_by_the_change_in_reciprocal_rank():
     assert scores.grad[0, 2] < 0 < scores.grad[0, 1] < scores.grad[0, 0]
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 1000))
+def test_lambdarank_is_the_sum_over_all_pairs(queries, documents, seed):
+    """As the formula says it, over [B, N, N]; with none, some or all documents relevant or masked."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(queries, documents, generator=generator).double()
+    scores[torch.rand(queries, documents, generator=generator) < 0.2] = -torch.inf
+    relevant = torch.rand(queries, documents, generator=generator) < 0.4
+    one, other = scores.clone().requires_grad_(), scores.clone().requires_grad_()
+    loss = lambdarank(one, relevant)
+    ranks = 1 + (other.detach()[:, None, :] > other.detach()[:, :, None]).sum(dim=2)  # only masked ones are equal
+    counted = other.isfinite()
+    pairs = (relevant & counted)[:, :, None] & (~relevant & counted)[:, None, :]
+    weights = (1 / ranks[:, :, None] - 1 / ranks[:, None, :]).abs()
+    safe = other.masked_fill(~counted, 0.0)
+    wrong = torch.nn.functional.softplus(safe[:, None, :] - safe[:, :, None])
+    expected = (pairs * weights * wrong).sum() / queries
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-7)
+    loss.backward()
+    expected.backward()
+    torch.testing.assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-7)
+
+
 def test_lambdarank_leaves_out_what_is_masked():
     scores = torch.tensor([[-torch.inf, 2.0, 1.0]], requires_grad=True)
     relevant = torch.tensor([[False, False, True]])

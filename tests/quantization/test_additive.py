@@ -171,17 +171,22 @@ def test_levels_that_learn_together_code_closer_also_what_they_have_not_seen():
 def test_a_round_never_moves_codewords_away_from_the_vectors_that_use_them(levels, codewords, dimension, seed):
     x = torch.from_numpy(vectors(50, dimension, seed))
     codec = make(levels, codewords, dimension, seed)
-    codebooks, codes = (
-        torch.from_numpy(codec.floats),
-        code_by_beam(x.numpy(), codec.floats, codec.half_norms, ROUNDS_BEAM),
-    )
-    errors = []
-    for _ in range(2):
+    codebooks = torch.from_numpy(codec.floats)
+    codes = code_by_beam(x.numpy(), codec.floats, codec.half_norms, ROUNDS_BEAM)
+
+    def error() -> float:
         decoded = sum(codebooks[m][codes[:, m].astype(np.int64)] for m in range(levels))
-        errors.append(float(((x - decoded) ** 2).sum()))
-        if len(errors) < 2:
-            learn_together(x, codebooks)
-    assert errors[1] <= errors[0] * (1 + 1e-5) + 1e-5
+        return float(((x - decoded) ** 2).sum())
+
+    before = error()
+    learn_together(x, codebooks)
+    assert error() <= before * (1 + 1e-5) + 1e-5
+
+
+def test_the_progress_of_the_warm_up_reaches_its_end():
+    seen = []
+    train_residual(vectors(100, 6), 3, 8, rounds=2, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(done, 5) for done in range(1, 6)]
 
 
 def test_the_warm_up_is_closer_than_opq_at_the_same_bytes():
