@@ -7,8 +7,8 @@ and the rest keep the one vector that they began with. So a level's codewords gr
 
 A level that was learned first knows nothing of those behind it. So in the end all are learned together, by turns: code
 the vectors with all levels, then move the codewords of one level after the other to the means of what all other levels
-leave of their vectors. No move raises the squared error of the codes that it was made for; coding anew may, a little,
-because a beam search is not exact.
+leave of their vectors. That finds the next best place and stays there, as k-means does. So before each round codewords
+are shaken, less and less (Martinez et al., LSQ++, 2018): what was learned survives, what was chance is tried anew.
 
 Sizes: N vectors, D dimensions, M levels, K codewords a level.
 """
@@ -30,6 +30,8 @@ TURNS = 5
 """Of k-means at each width."""
 ROUNDS, ROUNDS_BEAM = 15, 2
 """Of learning all levels together, and how many partial codes are kept meanwhile: rounds gain more than a beam does."""
+SHAKEN = 0.5
+"""How far codewords are moved before the first round, all levels together, beside what they leave of a vector."""
 
 
 def train_residual(
@@ -51,9 +53,12 @@ def train_residual(
         residuals -= codebooks[-1][nearest(residuals, codebooks[-1])]
         if progress:
             progress(level + 1, total)
-    del residuals
     together = torch.stack(codebooks)  # [M, K, D]
+    farthest = SHAKEN * (residuals**2).mean(dim=0).sqrt() / levels**0.5  # [D]
+    del residuals
     for turn in range(rounds):
+        cooling = (1 - (turn + 1) / rounds) ** 0.5  # the last round is left alone
+        together += cooling * farthest * torch.randn(together.shape, generator=generator)
         learn_together(x, together)
         if progress:
             progress(levels + turn + 1, total)
