@@ -1,7 +1,7 @@
 """One set, encoder and seed of the comparison: how each kind of method is measured there.
 
 Unsupervised methods code the vectors of the trained dense model; supervised ones start from it, from the same OPQ and
-the same mined negatives, and have the same epochs.
+the same mined negatives, and have the same epochs. Additive codes have a warm-up and negatives of their own.
 """
 
 import shutil
