@@ -170,7 +170,10 @@ def methods_table(kind: str, *where: str) -> str:
         "beside": beside_table,
         "structures": structures_table,
     }
-    drawn = made[kind](results.read("methods"), *where)
+    return _shown(made[kind](results.read("methods"), *where))
+
+
+def _shown(drawn: Table) -> str:
     return drawn.render("markdown") if drawn.rows else "(Not measured yet.)"
 
 
@@ -180,7 +183,7 @@ def table(name: str) -> str:
         return demo_table()
     kind, _, rest = name.partition(" ")
     if kind == "figures":
-        return figures_table(rest).render("markdown")
+        return _shown(figures_table(rest))
     if kind == "methods":
         return methods_table(*rest.split())
     made = {
@@ -194,7 +197,7 @@ def table(name: str) -> str:
         "lengths": lengths_table,
         "nested": nested_table,
     }.get(name)
-    return (made() if made else training_table(*rest.split())).render("markdown")
+    return _shown(made() if made else training_table(*rest.split()))
 
 
 ROOT = Path(__file__).parent.parent

@@ -97,7 +97,7 @@ class Quantizer(Settings):
     sample: int = Field(default=65536, ge=1, le=1_000_000_000)
     """Document vectors that the warm-up learns from; all where there are fewer."""
     turns: int = Field(default=50, ge=1, le=10_000)
-    """Of OPQ."""
+    """Of OPQ; additive codes have fewer rounds, and no more than that."""
 
 
 class Recipe(Settings):
