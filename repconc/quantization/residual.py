@@ -43,8 +43,10 @@ def train_residual(
     seed: int = 0,
     progress: Report | None = None,
 ) -> AdditiveCodec:
-    """Codebooks learned from a sample of vectors [N, D]. rounds: in which all levels learn together, once each
-    has been learned by itself."""
+    """Codebooks learned from a sample of vectors [N, D].
+
+    rounds: in which all levels learn together, once each has been learned by itself.
+    """
     x = read_sample(vectors, codewords)
     residuals, generator = x.clone(), torch.Generator().manual_seed(seed)
     codebooks, total = [], levels + rounds
