@@ -1,4 +1,4 @@
-"""A search by the first bytes of codes: with all bytes, or with a shortlist of all documents, it is the whole search."""
+"""A search by the first bytes of codes: with all bytes, or a shortlist of all documents, it is the whole search."""
 
 from dataclasses import replace
 
