@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import mean
 
 from benchmarks import results
-from benchmarks.cells import with_spread
+from benchmarks.cells import mean_of, with_spread
 from benchmarks.methods_goals import OURS, Line, p_value
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
@@ -131,7 +131,7 @@ def _mean(lines: Sequence[Line], column: str) -> str:
 
 def _short(lines: Sequence[Line]) -> str:
     """A mean, and of how many seeds."""
-    return f"{mean(line['measures']['MRR@10'] for line in lines):.3f} ({len(lines)})" if lines else ""
+    return f"{mean_of(lines, 'MRR@10'):.3f} ({len(lines)})" if lines else ""
 
 
 def latex(lines: Sequence[Line]) -> dict[str, str]:
