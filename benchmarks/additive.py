@@ -7,7 +7,6 @@ else is said.
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,6 @@ from repconc.indexes.blocks import to_blocks
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.lists import default_lists
 from repconc.indexes.scan import scan
-from repconc.lengths import learn_lengths
 
 M, K, D, BATCH, PROBES = 48, 256, 768, 32, 64
 FIRST, DEPTH = 8, 1000
@@ -34,7 +32,7 @@ def run(quick: bool) -> Iterator[Figure]:
     books = random.normal(size=(M, K, D)).astype(np.float32)
     some = random.integers(0, K, (4096, M), np.uint8)
     additive, product = AdditiveCodec(books, D), Codec(books[:, :, : D // M].copy(), D)
-    additive = replace(additive, lengths=learn_lengths(additive.lengths_of(some)))
+    additive = additive.with_lengths(some)
     queries = random.normal(size=(BATCH, D)).astype(np.float32)
     repeats = 5 if quick else 30
     with threadpool_limits(1):

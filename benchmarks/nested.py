@@ -9,7 +9,6 @@ first bytes. How long such a scan takes is in `repconc bench additive`.
 """
 
 import argparse
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,6 @@ from repconc.additive import AdditiveCodec
 from repconc.codec import score
 from repconc.evaluation.tables import Table
 from repconc.indexes.codes import CodeIndex
-from repconc.lengths import learn_lengths
 from repconc.quantization.residual import ROUNDS, train_residual
 from repconc.records import Hit, in_order
 
@@ -68,14 +66,13 @@ class Nested:
     def __init__(self, ids: list[str], codes: np.ndarray, codec: AdditiveCodec) -> None:
         self.ids, self.codes, self.codec = ids, codes, codec
         self._numbers = {id: number for number, id in enumerate(ids)}
-        coding = replace(codec, lengths=learn_lengths(codec.lengths_of(codes)))
+        coding = codec.with_lengths(codes)
         self._gains = coding.gains[coding.classes_of(codes)]
 
     def find(self, queries: np.ndarray, k: int, first: int, depth: int) -> list[list[Hit]]:
         """The `depth` best by the first bytes, each with the length of its own first bytes; of those the best k."""
         codes, codec = self.codes[:, :first], AdditiveCodec(self.codec.codebooks[:first], self.codec.dimension)
-        coding = replace(codec, lengths=learn_lengths(codec.lengths_of(codes)))
-        shortlists = CodeIndex(self.ids, codes, codec, coding).search(queries, depth)
+        shortlists = CodeIndex(self.ids, codes, codec, codec.with_lengths(codes)).search(queries, depth)
         tables = self.codec.tables(queries)  # [B, M, K]
         return [self._again(own, hits)[:k] for own, hits in zip(tables, shortlists, strict=True)]
 

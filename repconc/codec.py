@@ -7,14 +7,15 @@ of M table entries, t[m, j] = <q_m, c[m, j]>  (Jegou et al., 2011; a rotation as
 Sizes: N vectors, B queries, D dimensions, M blocks of d dimensions, K codewords a block.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from repconc.errors import RepconcError
 from repconc.kernel import kernel
-from repconc.lengths import Lengths
+from repconc.lengths import Lengths, learn_lengths
 from repconc.maps import VectorMap
 
 VECTORS_AT_A_TIME = 4096
@@ -108,6 +109,10 @@ class Codec:
         if self.lengths is None:
             return np.zeros(len(codes), np.int64)
         return self.lengths.classes_of(self.lengths_of(codes))
+
+    def with_lengths(self, codes: np.ndarray) -> Self:
+        """The same, with classes of the lengths that codes [N, M] of vectors of length 1 are decoded with."""
+        return replace(self, lengths=learn_lengths(self.lengths_of(codes)))
 
     def lengths_of(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N] float32: the lengths of decoded vectors."""

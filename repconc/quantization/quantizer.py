@@ -4,7 +4,6 @@ Sizes: N documents, B queries, D dimensions, M codebooks of K codewords.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ from torch import Tensor, nn
 
 from repconc.codec import Codec
 from repconc.codec_files import make_codec
-from repconc.lengths import learn_lengths
 from repconc.quantization.sinkhorn import ALONE, Collectives
 
 SAMPLE = 1 << 16
@@ -61,8 +59,7 @@ class Quantizer(nn.Module, ABC):
         codec = self.to_codec()
         if not self.unit:
             return codec
-        sample = codes[:: -(-len(codes) // SAMPLE)]
-        return replace(codec, lengths=learn_lengths(codec.lengths_of(sample)))
+        return codec.with_lengths(codes[:: -(-len(codes) // SAMPLE)])
 
     def straight_through(self, documents: Tensor, codes: Tensor) -> Tensor:
         """The decoded documents in value; in the gradient both the documents and their codewords.

@@ -1,13 +1,10 @@
 """A search by the first bytes of codes: with all bytes, or a shortlist of all documents, it is the whole search."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from benchmarks.nested import Nested
 from repconc.indexes.codes import CodeIndex
-from repconc.lengths import learn_lengths
 from repconc.quantization.residual import train_residual
 
 
@@ -18,6 +15,5 @@ def test_all_bytes_or_all_documents_lose_nothing(first, depth):
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     codec = train_residual(x, 10, 16, rounds=1)
     codes, ids = codec.encode(x), [f"d{number:03}" for number in range(400)]
-    coding = replace(codec, lengths=learn_lengths(codec.lengths_of(codes)))
-    expected = CodeIndex(ids, codes, codec, coding).search(queries, 5)
+    expected = CodeIndex(ids, codes, codec, codec.with_lengths(codes)).search(queries, 5)
     assert Nested(ids, codes, codec).find(queries, 5, first, depth) == expected
