@@ -104,7 +104,7 @@ std::int32_t level_product(const std::int8_t* centroid, const std::int16_t* quer
 }  // namespace
 
 const Instructions kAvx2 = {
-    "avx2", make_tables, add_products, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
+    "avx2", make_tables, add_products, subtract_rows, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
     products_one_by_one<level_product>, from_halves, product,
 };
 

@@ -172,7 +172,7 @@ void group_sums(const std::uint8_t* codes, std::size_t M, Asked* queries, std::s
 }  // namespace
 
 const Instructions kAvx512Vbmi = {
-    "avx512vbmi", make_tables, add_products, find_bounds, round_tables, block_sums, group_sums, level_products, from_halves, product,
+    "avx512vbmi", make_tables, add_products, subtract_rows, find_bounds, round_tables, block_sums, group_sums, level_products, from_halves, product,
 };
 
 }  // namespace repconc

@@ -17,9 +17,9 @@ inline void highest(const float* values, std::size_t size, std::size_t count, st
     std::fill(places, places + count, std::int64_t{0});
     for (std::size_t start = 0; start < size; start += kTogether) {
         const std::size_t stop = std::min(start + kTogether, size);
-        float most = values[start];
-        for (std::size_t i = start + 1; i < stop; ++i) most = values[i] > most ? values[i] : most;
-        if (!(most > best[count - 1])) continue;
+        int any = 0;  // no branches, so that it is one comparison
+        for (std::size_t i = start; i < stop; ++i) any |= values[i] > best[count - 1];
+        if (!any) continue;
         for (std::size_t i = start; i < stop; ++i) {
             if (!(values[i] > best[count - 1])) continue;
             std::size_t place = count - 1;

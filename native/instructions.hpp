@@ -50,6 +50,9 @@ struct Instructions {
     // table[j] += query[i] * rows[i][j] for the 256 entries of a table, i = 0 .. count - 1; as above, nothing is fused.
     void (*add_products)(const float* rows, std::size_t count, const float* query, float* table);
 
+    // from[j] -= rows[0][j], then rows[1][j] and so on, for j = 0 .. size - 1.
+    void (*subtract_rows)(const float* const* rows, std::size_t count, std::size_t size, float* from);
+
     // The least and the largest entry of each table [M]; false where a table holds what is no finite number.
     bool (*find_bounds)(const float* tables, std::size_t M, float* least, float* largest);
 

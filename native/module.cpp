@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "assign.hpp"
+#include "beam.hpp"
 #include "highest.hpp"
 #include "instructions.hpp"
 #include "lists.hpp"
@@ -221,6 +222,28 @@ Output<std::int64_t> highest_of(Input<float, 2> values, std::size_t count) {
     return places;
 }
 
+// Codes [n, b, m] of documents, one byte longer: the best [n, count, m + 1], and what they gained [n, count].
+nb::tuple lengthen_codes(Input<float, 2> products, Input<float, 3> between, Input<std::uint8_t, 3> codes,
+                         Input<float, 2> gained, std::size_t count) {
+    require_aligned(products, between, gained);
+    const std::size_t n = codes.shape(0), b = codes.shape(1), m = codes.shape(2), K = products.shape(1);
+    require(products.shape(0) == n && gained.shape(0) == n && gained.shape(1) == b && b >= 1,
+            "There are not as many products as documents.");
+    require(1 <= K && K <= kEntries, "A codebook must have 1 to 256 codewords.");
+    require(between.shape(0) == m && between.shape(1) == K && between.shape(2) == K,
+            "The products of codewords are not those of the codes.");
+    require(1 <= count && count <= b * K, "There are not so many codes.");
+    require(std::all_of(codes.data(), codes.data() + n * b * m, [&](auto code) { return code < K; }),
+            "A code is larger than its codebook.");
+    auto longer = make_array<std::uint8_t>({n, count, m + 1});
+    auto gains = make_array<float>({n, count});
+    {
+        nb::gil_scoped_release unlocked;
+        lengthen({n, b, m, K, codes.data(), gained.data()}, products.data(), between.data(), count, longer.data(), gains.data());
+    }
+    return nb::make_tuple(longer, gains);
+}
+
 // Pieces of UTF-8 as a list of strings.
 nb::list strings_of(Input<std::uint8_t, 1> content, Input<std::int64_t, 1> starts, Input<std::int64_t, 1> stops) {
     require_aligned(starts, stops);
@@ -255,6 +278,8 @@ NB_MODULE(_kernel, module) {
         .def("__init__", &make_assigner, arg("centroids").noconvert(), arg("codebooks").noconvert())
         .def("nearest", &nearest_lists, arg("codes").noconvert(), arg("threads") = 1);
     module.def("highest", &highest_of, arg("values").noconvert(), arg("count"));
+    module.def("lengthen", &lengthen_codes, arg("products").noconvert(), arg("between").noconvert(), arg("codes").noconvert(),
+               arg("gained").noconvert(), arg("count"));
     module.def("strings", &strings_of, arg("content").noconvert(), arg("starts").noconvert(), arg("stops").noconvert());
     module.attr("WIDEST") = kWidest;
     module.attr("BLOCK") = kBlock;

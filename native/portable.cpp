@@ -58,7 +58,7 @@ std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std:
 }
 
 const Instructions kPortable = {
-    "portable", make_tables, add_products, find_bounds, round_tables, block_sums_portable, group_of_blocks<block_sums_portable>,
+    "portable", make_tables, add_products, subtract_rows, find_bounds, round_tables, block_sums_portable, group_of_blocks<block_sums_portable>,
     products_one_by_one<level_product_portable>, from_halves_portable, product_portable,
 };
 

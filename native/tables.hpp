@@ -37,6 +37,24 @@ void add_products(const float* rows, std::size_t count, const float* query, floa
     static_assert(kEntries % kPart == 0 && kPart == 4 * kLanes);
 }
 
+// As above, a part at a time.
+void subtract_rows(const float* const* rows, std::size_t count, std::size_t size, float* from) {
+    typedef float Lanes __attribute__((vector_size(64), aligned(4)));
+    constexpr std::size_t kPart = 64;
+    std::size_t j = 0;
+    for (; j + kPart <= size; j += kPart) {
+        Lanes* const own = reinterpret_cast<Lanes*>(from + j);
+        Lanes first = own[0], second = own[1], third = own[2], fourth = own[3];
+        for (std::size_t i = 0; i < count; ++i) {
+            const Lanes* const row = reinterpret_cast<const Lanes*>(rows[i] + j);
+            first -= row[0], second -= row[1], third -= row[2], fourth -= row[3];
+        }
+        own[0] = first, own[1] = second, own[2] = third, own[3] = fourth;
+    }
+    for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t rest = j; rest < size; ++rest) from[rest] -= rows[i][rest];
+}
+
 // Sixteen lanes: a chain of minima would wait for each one.
 bool find_bounds(const float* tables, std::size_t M, float* least, float* largest) {
     constexpr std::size_t kLanes = 16;

@@ -10,8 +10,10 @@ Codes, scan and kernel are the same. Codebooks are M times as large, so they are
 Sizes: N vectors, B queries, D dimensions, M levels, K codewords a level, b partial codes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from repconc.errors import RepconcError
 from repconc.kernel import kernel
 
 VECTORS_AT_A_TIME = 512
-"""Their distances to a level's codewords stay in the cache."""
+"""Their products with a level's codewords stay in the cache."""
 BEAM = 8
 """Partial codes that are kept from level to level. More of them code slower and closer."""
 
@@ -28,6 +30,8 @@ BEAM = 8
 @dataclass(frozen=True)
 class AdditiveCodec(Codec):
     """Codebooks of whole vectors [M, K, D] as half floats, and the map before them."""
+
+    at_a_time: ClassVar[int] = 1 << 15  # so that products of codewords with each other are made for many vectors
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,12 +94,38 @@ class AdditiveCodec(Codec):
 
 
 def code_by_beam(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:
-    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8: a beam search, some vectors at a time."""
-    codes = np.empty((len(vectors), len(codebooks)), np.uint8)
-    for start in range(0, len(vectors), VECTORS_AT_A_TIME):
-        part = slice(start, start + VECTORS_AT_A_TIME)
+    """[n, D], [M, K, D] and [M, K] -> [n, M] uint8: a beam search, in the form that multiplies less."""
+    M, K, _ = codebooks.shape
+    if kernel() is not None and len(vectors) * (beam - 1) > M * K / 2:
+        return search_products(vectors, codebooks, half_norms, beam)
+    codes = np.empty((len(vectors), M), np.uint8)
+    for part in parts_of(vectors):
         codes[part] = beam_search(vectors[part], codebooks, half_norms, beam)
     return codes
+
+
+def search_products(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:
+    """The same search for many vectors: products of residuals with a codeword c come from those that are there already,
+
+        <x - c_0 - ... - c_(m-1), c>  =  <x, c> - <c_0, c> - ... - <c_(m-1), c>,
+
+    so that a vector is multiplied once, and not once for each of its partial codes. (faiss: beam search by tables.)
+    """
+    n, (M, K, D), native = len(vectors), codebooks.shape, kernel()
+    codes, gained = np.empty((n, 1, 0), np.uint8), np.zeros((n, 1), np.float32)  # [n, b, m], [n, b]
+    for m, (codebook, norms) in enumerate(zip(codebooks, half_norms, strict=True)):
+        between = (codebooks[:m].reshape(-1, D) @ codebook.T).reshape(m, K, K)
+        kept = min(beam, codes.shape[1] * K) if m < M - 1 else 1
+        longer, gains = np.empty((n, kept, m + 1), np.uint8), np.empty((n, kept), np.float32)
+        for part in parts_of(vectors):
+            products = vectors[part] @ codebook.T - norms  # [n, K]
+            longer[part], gains[part] = native.lengthen(products, between, codes[part], gained[part], kept)
+        codes, gained = longer, gains
+    return np.asarray(codes[:, 0])
+
+
+def parts_of(vectors: np.ndarray) -> Iterator[slice]:
+    return (slice(start, start + VECTORS_AT_A_TIME) for start in range(0, len(vectors), VECTORS_AT_A_TIME))
 
 
 def beam_search(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:

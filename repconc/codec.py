@@ -9,7 +9,7 @@ Sizes: N vectors, B queries, D dimensions, M blocks of d dimensions, K codewords
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class Codec:
     dimension: int  # D, before padding
     map: VectorMap | None = None
     lengths: Lengths | None = None  # of decoded vectors; what documents are coded with says it, scores are multiplied
+    at_a_time: ClassVar[int] = VECTORS_AT_A_TIME  # vectors that are coded
 
     def __post_init__(self) -> None:
         if not 1 <= self.codewords <= 256:
@@ -78,8 +79,8 @@ class Codec:
     def encode(self, vectors: np.ndarray) -> np.ndarray:
         """[N, D] -> [N, M] uint8"""
         codes = np.empty((len(vectors), self.blocks), np.uint8)
-        for start in range(0, len(vectors), VECTORS_AT_A_TIME):
-            transformed = self.transform(vectors[start : start + VECTORS_AT_A_TIME])
+        for start in range(0, len(vectors), self.at_a_time):
+            transformed = self.transform(vectors[start : start + self.at_a_time])
             if not np.isfinite(transformed).all():
                 raise RepconcError("A document vector holds NaN or an infinite value; it cannot be coded.")
             codes[start : start + len(transformed)] = self._nearest(transformed)

@@ -41,7 +41,7 @@ def move_to_means(x: Tensor, codebook: Tensor, generator: torch.Generator) -> Te
 
 
 def means_of(x: Tensor, codes: Tensor, codewords: int) -> tuple[Tensor, Tensor]:
-    """[N, d] and [N] -> the means [K, d] of the vectors of each codeword, and which of them have any [K]."""
+    """[N, d] and [N] -> the means [K, d] of the vectors of each codeword, zero without any, and who has any [K]."""
     counts = torch.bincount(codes, minlength=codewords)
     sums = x.new_zeros(codewords, x.shape[1]).index_add_(0, codes, x)
     return sums / counts.clamp_min(1)[:, None], counts > 0

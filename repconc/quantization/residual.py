@@ -71,14 +71,14 @@ def learn_together(x: Tensor, codebooks: Tensor) -> None:
     """One round over all levels: vectors [N, D] are coded, then codewords [M, K, D] move, in place."""
     books = codebooks.numpy()
     codes = torch.from_numpy(code_by_beam(x.numpy(), books, half_norms_of(books), ROUNDS_BEAM)).long()  # [N, M]
-    residuals = x.clone()
+    residuals, place = x.clone(), torch.empty_like(x)
     for codebook, chosen in zip(codebooks, codes.T, strict=True):
-        residuals -= codebook[chosen]
+        residuals -= torch.index_select(codebook, 0, chosen, out=place)
     for codebook, chosen in zip(codebooks, codes.T, strict=True):
-        residuals += codebook[chosen]
-        means, used = means_of(residuals, chosen, len(codebook))
-        codebook[used] = means[used]
-        residuals -= codebook[chosen]
+        # What all others leave of a vector is its codeword and its residual: the codeword moves by their mean.
+        means, _ = means_of(residuals, chosen, len(codebook))
+        codebook += means
+        residuals -= torch.index_select(means, 0, chosen, out=place)
 
 
 def growing_kmeans(x: Tensor, codewords: int, generator: torch.Generator) -> Tensor:

@@ -15,6 +15,7 @@ from repconc.codec import Codec
 from repconc.indexes.codes import ByClass
 from repconc.kernel import kernel
 from repconc.quantization.quantizer import Quantizer
+from repconc.training.picked import picked_products
 
 DOCUMENTS_AT_A_TIME = 1 << 16
 QUERIES_AT_A_TIME = 256
@@ -62,7 +63,7 @@ class FixedVectors:
         yield from torch.split(self.vectors, DOCUMENTS_AT_A_TIME)
 
     def scores(self, queries: Tensor, candidates: Tensor) -> Tensor:
-        return torch.einsum("bd,bnd->bn", queries, self.vectors[candidates])
+        return picked_products(queries, self.vectors, candidates)
 
 
 class FixedCodes:
@@ -125,20 +126,20 @@ def top(
     best = torch.full((len(queries), n), -torch.inf, device=queries.device)
     numbers = torch.full((len(queries), n), -1, device=queries.device)
     if isinstance(documents, FixedCodes) and documents.can_be_scanned(queries):
-        _scan(queries.detach().float().numpy(), documents, without, best.numpy(), numbers.numpy())
+        _scan(queries.float(), documents, without, best.numpy(), numbers.numpy())
     else:
         _compare(queries, documents, without, best, numbers)
     return best, numbers.masked_fill_(best == -torch.inf, -1)
 
 
 def _scan(
-    queries: np.ndarray, documents: FixedCodes, without: list[np.ndarray], best: np.ndarray, numbers: np.ndarray
+    queries: Tensor, documents: FixedCodes, without: list[np.ndarray], best: np.ndarray, numbers: np.ndarray
 ) -> None:
     """Fill scores and numbers [B, n] by the native scan; nothing is decoded."""
-    n, codec, threads = best.shape[1], documents.quantizer.to_codec(), torch.get_num_threads()
+    n, threads = best.shape[1], torch.get_num_threads()
     deepest = n + max((len(known) for known in without), default=0)
     for low in range(0, len(queries), QUERIES_AT_A_TIME):
-        tables = codec.tables(queries[low : low + QUERIES_AT_A_TIME])  # [B, M, K]
+        tables = documents.quantizer.tables(queries[low : low + QUERIES_AT_A_TIME]).numpy()  # [B, M, K]
         for row, (places, values) in enumerate(documents.by_class.scan(tables, deepest, threads), start=low):
             for number in without[row]:
                 values[places == number] = -np.inf

@@ -2,13 +2,13 @@
 
 from functools import cached_property
 
-import torch
 from torch import Tensor
 
 from repconc.models.dual import DualEncoder
 from repconc.training.corpus import Corpus
 from repconc.training.embedding import embed_all
 from repconc.training.examples import Batch, Examples
+from repconc.training.picked import picked_products
 from repconc.training.ranks import Ranks
 
 
@@ -28,7 +28,7 @@ class Teacher:
     def of_candidates(self, batch: Batch, candidates: Tensor) -> Tensor:
         """[B, n]: this rank's queries with the documents of these numbers, n for each."""
         queries = embed_all(self._model, "query", self._examples.queries, batch.queries, self._chunk)
-        return self._scale * torch.einsum("bd,bnd->bn", queries, self._documents[candidates])
+        return self._scale * picked_products(queries, self._documents, candidates)
 
     @cached_property
     def _documents(self) -> Tensor:

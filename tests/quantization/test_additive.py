@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from repconc.additive import AdditiveCodec, beam_search, code_by_beam, highest
-from repconc.codec import Codec, score
+from repconc.additive import AdditiveCodec, beam_search, code_by_beam, highest, search_products
+from repconc.codec import Codec, half_norms_of, score
 from repconc.codec_files import from_bytes, make_codec, to_bytes
 from repconc.errors import RepconcError
 from repconc.kernel import kernel
@@ -102,6 +102,49 @@ def test_the_highest_of_each_row_are_the_same_without_the_kernel(values, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("repconc.additive.kernel", lambda: None)
         np.testing.assert_array_equal(highest(values, count), expected)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 6), st.integers(1, 256), st.integers(1, 40), st.integers(1, 9), st.integers(0, 99))
+def test_a_search_by_products_finds_the_plain_result(levels, codewords, count, beam, seed):
+    """Whole numbers, so that nothing is rounded and many partial codes are equally good."""
+    dimension = 1 + seed % 9
+    if kernel() is None:
+        pytest.skip("the native kernel was not built")
+    some = np.random.default_rng(seed)
+    books = some.integers(-4, 5, size=(levels, codewords, dimension)).astype(np.float32)
+    x = some.integers(-9, 10, size=(count, dimension)).astype(np.float32)
+    half_norms = half_norms_of(books)
+    expected = beam_search(x, books, half_norms, beam)
+    np.testing.assert_array_equal(search_products(x, books, half_norms, beam), expected)
+
+
+def test_many_vectors_are_coded_as_closely_as_few():
+    x = vectors(3000, 48)
+    codec = train_residual(x, 6, 64)
+    many, few = codec.encode(x), np.concatenate([codec.encode(part) for part in np.array_split(x, 100)])
+    assert (many == few).all(axis=1).mean() > 0.98  # near ties differ
+    errors = [((x - codec.decode(codes)) ** 2).sum() for codes in (many, few)]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-4)
+
+
+def test_wrong_partial_codes_are_refused():
+    if kernel() is None:
+        pytest.skip("the native kernel was not built")
+    products, between = np.zeros((2, 4), np.float32), np.zeros((1, 4, 4), np.float32)
+    codes, gained = np.zeros((2, 3, 1), np.uint8), np.zeros((2, 3), np.float32)
+    lengthen = kernel().lengthen
+    assert lengthen(products, between, codes, gained, 12)[0].shape == (2, 12, 2)
+    for wrong in (
+        (products[:1], between, codes, gained, 1),
+        (products, between, codes, gained[:, :1].copy(), 1),
+        (products, between[:0], codes, gained, 1),
+        (products, between, codes + np.uint8(4), gained, 1),
+        (products, between, codes, gained, 13),
+        (products, between, codes, gained, 0),
+    ):
+        with pytest.raises(ValueError, match=r"\.$"):
+            lengthen(*wrong)
 
 
 def test_every_level_uses_its_codewords_equally():

@@ -11,6 +11,7 @@ from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.product import ProductQuantizer
 from repconc.training import negatives
 from repconc.training.negatives import FixedCodes, FixedVectors, top, top_irrelevant
+from repconc.training.picked import picked_products
 
 
 @settings(deadline=None)
@@ -79,3 +80,12 @@ def test_what_is_no_number_ends_in_no_error_here(spoiled):
     with torch.no_grad():
         (queries if spoiled == "query" else quantizer.codebooks).view(-1)[0] = torch.nan
     assert top(queries, FixedCodes(quantizer, torch.zeros(5, 2, dtype=torch.uint8)), 3)[1].shape == (2, 3)
+
+
+def test_products_with_documents_of_their_own_have_the_gradients_of_the_plain_ones():
+    torch.manual_seed(0)
+    vectors, numbers = torch.randn(20, 6, dtype=torch.float64), torch.randint(20, (5, 7))
+    queries = torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
+    plain = torch.einsum("bd,bnd->bn", queries, vectors[numbers])
+    torch.testing.assert_close(picked_products(queries, vectors, numbers), plain)
+    torch.autograd.gradcheck(lambda some: picked_products(some, vectors, numbers), (queries,))
