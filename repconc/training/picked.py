@@ -29,7 +29,7 @@ class _PickedProducts(torch.autograd.Function):
 
 def picked_products(queries: Tensor, vectors: Tensor, numbers: Tensor) -> Tensor:
     """[B, D], [N, D] and [B, n] -> [B, n]; queries receive gradients."""
-    products: Tensor = _PickedProducts.apply(queries, vectors, numbers)
+    products: Tensor = _PickedProducts.apply(queries, vectors, numbers)  # type: ignore[no-untyped-call]
     return products
 
 
