@@ -132,7 +132,7 @@ Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
 
 // [B, M, 256]. codebooks: half floats [M, D, 256], a row for each dimension; they are read once for all queries.
 Output<float> additive_tables_of(Input<std::uint16_t, 3> codebooks, Input<float, 2> queries) {
-    constexpr std::size_t kRows = 32;  // floats made of halves, which stay in the first cache for all queries
+    constexpr std::size_t kRows = 16;  // floats made of halves, which stay in the first cache for all queries
     require_aligned(codebooks, queries);
     const std::size_t M = codebooks.shape(0), D = codebooks.shape(1), B = queries.shape(0);
     require(queries.shape(1) == D, "Codebooks and queries differ in dimension.");
@@ -141,13 +141,17 @@ Output<float> additive_tables_of(Input<std::uint16_t, 3> codebooks, Input<float,
     nb::gil_scoped_release unlocked;
     std::fill(tables.data(), tables.data() + B * M * kEntries, 0.0f);
     std::vector<float> rows(kRows * kEntries);
+    std::vector<const float*> asked(B);
+    std::vector<float*> own(B);
     for (std::size_t m = 0; m < M; ++m)
         for (std::size_t start = 0; start < D; start += kRows) {
             const std::size_t count = std::min(kRows, D - start);
             instructions().from_halves(codebooks.data() + (m * D + start) * kEntries, count * kEntries, rows.data());
-            for (std::size_t query = 0; query < B; ++query)
-                instructions().add_products(rows.data(), count, queries.data() + query * D + start,
-                                            tables.data() + (query * M + m) * kEntries);
+            for (std::size_t query = 0; query < B; ++query) {
+                asked[query] = queries.data() + query * D + start;
+                own[query] = tables.data() + (query * M + m) * kEntries;
+            }
+            instructions().add_products(rows.data(), count, asked.data(), B, own.data());
         }
     return tables;
 }

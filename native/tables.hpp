@@ -20,36 +20,53 @@ void make_tables(const float* codebooks, const float* query, std::size_t M, std:
     }
 }
 
-// A part of a table stays in registers while all rows are added to it.
-void add_products(const float* rows, std::size_t count, const float* query, float* table) {
-    typedef float Lanes __attribute__((vector_size(64), aligned(4)));
-    constexpr std::size_t kLanes = 16, kPart = 64;
+// As wide as a register of the file's instructions: compilers take wider ones apart badly.
+#if defined(__AVX512F__)
+constexpr std::size_t kRegister = 64;
+#elif defined(__AVX__)
+constexpr std::size_t kRegister = 32;
+#else
+constexpr std::size_t kRegister = 16;
+#endif
+typedef float Lanes __attribute__((vector_size(kRegister), aligned(4)));
+
+// A part of some tables stays in registers while all rows are added to it: a row is read once for all of them.
+template <std::size_t together, std::size_t parts>
+void add_to_tables(const float* rows, std::size_t count, const float* const* queries, float* const* tables) {
+    constexpr std::size_t kPart = parts * kRegister / sizeof(float);
+    static_assert(kEntries % kPart == 0);
     for (std::size_t j = 0; j < kEntries; j += kPart) {
-        Lanes* const own = reinterpret_cast<Lanes*>(table + j);
-        Lanes first = own[0], second = own[1], third = own[2], fourth = own[3];
+        Lanes sums[together][parts];
+        for (std::size_t query = 0; query < together; ++query)
+            for (std::size_t part = 0; part < parts; ++part)
+                sums[query][part] = reinterpret_cast<const Lanes*>(tables[query] + j)[part];
         for (std::size_t i = 0; i < count; ++i) {
             const Lanes* const row = reinterpret_cast<const Lanes*>(rows + i * kEntries + j);
-            first += query[i] * row[0], second += query[i] * row[1];
-            third += query[i] * row[2], fourth += query[i] * row[3];
+            for (std::size_t query = 0; query < together; ++query)
+                for (std::size_t part = 0; part < parts; ++part) sums[query][part] += queries[query][i] * row[part];
         }
-        own[0] = first, own[1] = second, own[2] = third, own[3] = fourth;
+        for (std::size_t query = 0; query < together; ++query)
+            for (std::size_t part = 0; part < parts; ++part)
+                reinterpret_cast<Lanes*>(tables[query] + j)[part] = sums[query][part];
     }
-    static_assert(kEntries % kPart == 0 && kPart == 4 * kLanes);
+}
+
+void add_products(const float* rows, std::size_t count, const float* const* queries, std::size_t asked, float* const* tables) {
+    std::size_t query = 0;
+    for (; query + 4 <= asked; query += 4) add_to_tables<4, 2>(rows, count, queries + query, tables + query);
+    for (; query < asked; ++query) add_to_tables<1, 8>(rows, count, queries + query, tables + query);
 }
 
 // As above, a part at a time.
 void subtract_rows(const float* const* rows, std::size_t count, std::size_t size, float* from) {
-    typedef float Lanes __attribute__((vector_size(64), aligned(4)));
-    constexpr std::size_t kPart = 64;
+    constexpr std::size_t kParts = 4, kPart = kParts * kRegister / sizeof(float);
     std::size_t j = 0;
     for (; j + kPart <= size; j += kPart) {
-        Lanes* const own = reinterpret_cast<Lanes*>(from + j);
-        Lanes first = own[0], second = own[1], third = own[2], fourth = own[3];
-        for (std::size_t i = 0; i < count; ++i) {
-            const Lanes* const row = reinterpret_cast<const Lanes*>(rows[i] + j);
-            first -= row[0], second -= row[1], third -= row[2], fourth -= row[3];
-        }
-        own[0] = first, own[1] = second, own[2] = third, own[3] = fourth;
+        Lanes left[kParts];
+        for (std::size_t part = 0; part < kParts; ++part) left[part] = reinterpret_cast<const Lanes*>(from + j)[part];
+        for (std::size_t i = 0; i < count; ++i)
+            for (std::size_t part = 0; part < kParts; ++part) left[part] -= reinterpret_cast<const Lanes*>(rows[i] + j)[part];
+        for (std::size_t part = 0; part < kParts; ++part) reinterpret_cast<Lanes*>(from + j)[part] = left[part];
     }
     for (std::size_t i = 0; i < count; ++i)
         for (std::size_t rest = j; rest < size; ++rest) from[rest] -= rows[i][rest];
