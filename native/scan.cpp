@@ -54,7 +54,7 @@ class RoundedTables {
     Rounded view() const { return {bytes_.data(), rounding_.again.data(), rounding_.again.size()}; }
 
     // What a document of this gain scores, by its rounded sum; only about.
-    double about(std::uint16_t sum, float gain) const { return gain * (zero_ + sum / rounding_.steps); }
+    float about(std::uint16_t sum, float gain) const { return static_cast<float>(gain * (zero_ + sum / rounding_.steps)); }
 
     // What the rounded sum of a document of this gain is at least, if its exact score is not below this one.
     std::uint16_t least_sum(float score, float gain) const {
@@ -75,6 +75,7 @@ struct Candidate {
     std::int64_t position;
     const std::uint8_t* code;
     std::uint16_t sum, stride, kind;
+    float about = 0.0f;  // its score, by the rounded sum
     float score = std::numeric_limits<float>::quiet_NaN();  // exact, once it was asked for
 };
 
@@ -84,7 +85,7 @@ class Candidates {
   public:
     Candidates(const float* tables, std::size_t M, const RoundedTables& rounded, const std::vector<float>& gains, std::size_t k)
         : tables_(tables), M_(M), rounded_(&rounded), gains_(gains.data()), thresholds_(gains.size()), k_(k),
-          limit_(std::max<std::size_t>(8 * k, 256)) {}
+          limit_(std::max<std::size_t>(4 * k, 256)) {}
 
     // The rounded sum that a document of some class must reach.
     std::uint16_t threshold(std::size_t kind) const { return thresholds_[kind]; }
@@ -97,6 +98,7 @@ class Candidates {
 
     void add(const Candidate& one) {
         kept_.push_back(one);
+        kept_.back().about = rounded_->about(one.sum, gains_[one.kind]);
         if (kept_.size() >= limit_) compact();
     }
 
@@ -130,8 +132,7 @@ class Candidates {
     void compact() {
         if (kept_.size() <= k_) return;
         const auto kth = kept_.begin() + static_cast<std::ptrdiff_t>(k_);
-        const auto about = [this](auto& one) { return rounded_->about(one.sum, gains_[one.kind]); };
-        std::nth_element(kept_.begin(), kth - 1, kept_.end(), [&](auto& a, auto& b) { return about(a) > about(b); });
+        std::nth_element(kept_.begin(), kth - 1, kept_.end(), [](auto& a, auto& b) { return a.about > b.about; });
         float least = std::numeric_limits<float>::infinity();
         for (auto one = kept_.begin(); one != kth; ++one) least = std::min(least, score(*one));
         for (std::size_t kind = 0; kind < thresholds_.size(); ++kind)
