@@ -45,8 +45,9 @@ def test_with(kernel: str) -> int:
     sys.modules["repconc._kernel"] = module
     import pytest
 
-    indexes = Path(__file__).parent / "indexes"
-    files = [str(indexes / name) for name in ("test_scan.py", "test_lists.py")]
+    tests = Path(__file__).parent
+    names = ("indexes/test_scan.py", "indexes/test_lists.py", "quantization/test_additive.py")
+    files = [str(tests / name) for name in names]
     return int(pytest.main(["-q", "-p", "no:cacheprovider", "-k", TESTS, *files]))
 
 
