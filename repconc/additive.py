@@ -11,7 +11,7 @@ Sizes: N vectors, B queries, D dimensions, M levels, K codewords a level, b part
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -23,18 +23,21 @@ from repconc.kernel import kernel
 
 VECTORS_AT_A_TIME = 512
 """Their products with a level's codewords stay in the cache."""
-BEAM = 8
-"""Partial codes that are kept from level to level. More of them code slower and closer."""
+BEAM, WIDEST_BEAM = 8, 1024
+"""Partial codes that are kept from level to level, by default and at most. More of them code slower and closer."""
 
 
 @dataclass(frozen=True)
 class AdditiveCodec(Codec):
     """Codebooks of whole vectors [M, K, D] as half floats, and the map before them."""
 
+    beam: int = BEAM
     at_a_time: ClassVar[int] = 1 << 15  # so that products of codewords with each other are made for many vectors
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 1 <= self.beam <= WIDEST_BEAM:
+            raise RepconcError(f"A beam of {self.beam} partial codes; give 1 to {WIDEST_BEAM}.")
         with np.errstate(over="ignore"):
             halves = np.ascontiguousarray(self.codebooks, dtype=np.float16)
         if not np.isfinite(halves).all():
@@ -54,7 +57,7 @@ class AdditiveCodec(Codec):
 
     def _nearest(self, transformed: np.ndarray) -> np.ndarray:
         """[n, D] -> [n, M]: of each vector the best code that a beam search finds."""
-        return code_by_beam(transformed, self.floats, self.half_norms, BEAM)
+        return code_by_beam(transformed, self.floats, self.half_norms, self.beam)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """[N, M] -> [N, D]: the sum of the codewords."""
@@ -91,6 +94,13 @@ class AdditiveCodec(Codec):
     def half_norms(self) -> np.ndarray:
         """|c|^2 / 2 of every codeword: [M, K]"""
         return half_norms_of(self.floats)
+
+
+def with_beam(codec: Codec, beam: int) -> AdditiveCodec:
+    """The same, with so many partial codes while documents are coded."""
+    if not isinstance(codec, AdditiveCodec):
+        raise RepconcError("Product codes are found block by block, without a beam; leave it out.")
+    return replace(codec, beam=beam)
 
 
 def code_by_beam(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.ndarray, beam: int) -> np.ndarray:

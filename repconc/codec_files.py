@@ -8,7 +8,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import load, save
 
-from repconc.additive import AdditiveCodec
+from repconc.additive import AdditiveCodec, with_beam
 from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line
 from repconc.lengths import Lengths
@@ -30,6 +30,8 @@ def to_bytes(coding: Codec, scoring: Codec) -> bytes:
         arrays |= {name: np.ascontiguousarray(codec.codebooks)} | {
             f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()
         }
+    if isinstance(coding, AdditiveCodec):
+        arrays["coding.beam"] = np.array([coding.beam], np.uint16)
     if coding.lengths is not None:
         arrays |= {"coding.edges": coding.lengths.edges, "coding.gains": coding.lengths.gains}
     return save(arrays)
@@ -44,6 +46,8 @@ def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, C
         classed = "coding.edges" in arrays or "coding.gains" in arrays
         lengths = Lengths(arrays["coding.edges"], arrays["coding.gains"]) if classed else None
         coding = make_codec(arrays["coding"], dimension, _map_of(arrays, "coding"), lengths)
+        if "coding.beam" in arrays:
+            coding = with_beam(coding, int(arrays["coding.beam"].item()))
         return coding, make_codec(arrays["scoring"], dimension, _map_of(arrays, "scoring"))
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
@@ -51,7 +55,7 @@ def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, C
 
 PARTS = ("linear", "inner", "outer", "unit")
 KNOWN = {name for codec in ("coding", "scoring") for name in (codec, *(f"{codec}.{part}" for part in PARTS))}
-KNOWN |= {"coding.edges", "coding.gains"}
+KNOWN |= {"coding.beam", "coding.edges", "coding.gains"}
 
 
 def _arrays_of(mapping: VectorMap | None) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from repconc.additive import with_beam
 from repconc.codec import Codec
 from repconc.data.dataset import RetrievalDataset
 from repconc.errors import RepconcError
@@ -30,24 +31,26 @@ def build_index(
     vectors: Path | str | None = None,
     lists: int | None = None,
     seed: int = 0,
+    beam: int | None = None,
     show: Show = quietly,
 ) -> Index:
     """Code all documents of a data set and put them into an index.
 
-    vectors: what `repconc encode MODEL` made of it; without a data set they give an index of ids alone.
+    vectors: what `repconc encode MODEL` made of it; without a data set they give an index of ids alone. beam: how many
+    partial codes are kept while these documents, and those that are added later, get additive codes.
     """
-    progress = show("coding")
+    progress, coding = show("coding"), model.coding if beam is None else with_beam(model.coding, beam)
     if vectors is not None:
-        batches = _coded_vectors(model, documents, Vectors(vectors), progress)
+        batches = _coded_vectors(model, coding, documents, Vectors(vectors), progress)
     elif documents is not None:
-        batches = coded(model.encoder, model.coding, documents.documents, progress, documents.card.documents or 0)
+        batches = coded(model.encoder, coding, documents.documents, progress, documents.card.documents or 0)
     else:
         raise RepconcError("An index is built from a data set, or from vectors.")
     folder = Path(model.encoder.settings.documents)
     return build(
         Path(output),
         batches,
-        coding=model.coding,
+        coding=coding,
         scoring=model.scoring,
         model=Reference(name=str(folder.resolve()), fingerprint=model.manifest.fingerprint),
         lists=lists,
@@ -97,7 +100,7 @@ def coded(
 
 
 def _coded_vectors(
-    model: RepconcModel, dataset: RetrievalDataset | None, vectors: Vectors, progress: Progress
+    model: RepconcModel, coding: Codec, dataset: RetrievalDataset | None, vectors: Vectors, progress: Progress
 ) -> Batches:
     """The same from vectors that were encoded before."""
     if vectors.plan.fingerprint != model.manifest.fingerprint:
@@ -113,7 +116,7 @@ def _coded_vectors(
                 raise RepconcError(f"The vectors in {vectors.folder} are not those of this data set; encode it first.")
             for document in group:
                 digest.add(document)
-            yield group, model.coding.encode(block[start : start + DOCUMENTS_AT_A_TIME])
+            yield group, coding.encode(block[start : start + DOCUMENTS_AT_A_TIME])
             done += len(names)
             progress(done, len(vectors))
     if reader is not None and (next(reader, None) is not None or digest.hexdigest() != vectors.plan.corpus_sha256):

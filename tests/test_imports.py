@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "models": BASE | CODECS | {"data", "maps"},
     "training": BASE | CODECS | {"kernel", "quantization", "models", "losses", "indexes", "data", "evaluation"},
     "search": BASE | {"indexes", "models"},
-    "indexing": BASE | {"codec", "data", "indexes", "models", "search"},
+    "indexing": BASE | {"additive", "codec", "data", "indexes", "models", "search"},
     "baselines": BASE | {"codec", "maps", "models", "quantization", "losses", "indexes", "training"},
     "compression": BASE
     | CODECS

@@ -52,6 +52,10 @@ def build(
         Path | None, typer.Option(help="What `repconc encode MODEL` made of the data set, so that it is not redone.")
     ] = None,
     lists: Annotated[int | None, typer.Option(min=1, help="Inverted lists. [default: 1.7 * sqrt(documents)]")] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, help="For additive codes: partial codes that are kept. [default: the model's]"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, mps. [default: the best there is]")] = None,
     as_json: Json = False,
@@ -68,7 +72,7 @@ def build(
     loaded = None if dataset is None else load_dataset(dataset)
     with progress_bars(quiet) as show:
         trained = RepconcModel.load(model, device)
-        built = build_index(trained, loaded, output, vectors=vectors, lists=lists, seed=seed, show=show)
+        built = build_index(trained, loaded, output, vectors=vectors, lists=lists, seed=seed, beam=beam, show=show)
     describe(built, as_json)
 
 

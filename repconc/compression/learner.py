@@ -1,13 +1,12 @@
 """Maps and codebooks for a sample of given vectors: of one size, or of the smallest that keeps enough."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from repconc.codec import Codec
-from repconc.codec_files import make_codec
 from repconc.compression.given import Sample
 from repconc.compression.learning import Mode, Splits
 from repconc.config import Settings
@@ -114,10 +113,9 @@ class Learner:
 
 def codecs_of(trainer: Trainer) -> tuple[Codec, Codec]:
     """What documents are coded with and what queries are scored with, each with the map of its side."""
-    coding, scoring, D = trainer.coding, trainer.quantizer.to_codec(), trainer.model.dimension
     return (
-        make_codec(coding.codebooks, D, to_map(trainer.model, "document"), coding.lengths),
-        make_codec(scoring.codebooks, D, to_map(trainer.model, "query")),
+        replace(trainer.coding, map=to_map(trainer.model, "document")),
+        replace(trainer.quantizer.to_codec(), map=to_map(trainer.model, "query")),
     )
 
 

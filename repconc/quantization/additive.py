@@ -9,6 +9,8 @@ Sizes: N documents, B queries, D dimensions, M levels, K codewords a level.
 import torch
 from torch import Tensor, nn
 
+from repconc.additive import BEAM, with_beam
+from repconc.codec import Codec
 from repconc.quantization.quantizer import Constraint, Quantizer, squared_distances
 from repconc.quantization.sinkhorn import assign_uniformly
 
@@ -16,10 +18,10 @@ from repconc.quantization.sinkhorn import assign_uniformly
 class AdditiveQuantizer(Quantizer):
     """Codebooks of whole vectors: [M, K, D]."""
 
-    def __init__(self, codebooks: Tensor, dimension: int, unit: bool = False) -> None:
-        """unit: whether the vectors have length 1."""
+    def __init__(self, codebooks: Tensor, dimension: int, unit: bool = False, beam: int = BEAM) -> None:
+        """unit: whether the vectors have length 1; beam: partial codes that are kept where nothing is constrained."""
         super().__init__(codebooks, dimension)
-        self.unit = unit
+        self.unit, self.beam = unit, beam
         self.share = 1 / len(codebooks)  # all codewords of a document move by the same step, and their sum by M of them
 
     @torch.no_grad()
@@ -34,6 +36,9 @@ class AdditiveQuantizer(Quantizer):
             levels.append(assign_uniformly(costs, constraint.epsilon, constraint.iterations, constraint.collectives))
             residuals = residuals - codebook[levels[-1]]
         return torch.stack(levels, dim=1)
+
+    def to_codec(self) -> Codec:
+        return with_beam(super().to_codec(), self.beam)
 
     def decode(self, codes: Tensor) -> Tensor:
         """[N, M] -> [N, D]: the sum of the codewords, without forming [N, M, D]."""

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from repconc.additive import AdditiveCodec
+from repconc.additive import BEAM, AdditiveCodec
 from repconc.codec import Codec
 from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.opq import Report, train_opq
@@ -32,12 +32,12 @@ def warm_up(
     return train_opq(vectors, bytes, codewords, rotate=rotate, turns=turns, seed=seed, progress=progress)
 
 
-def quantizer_of(codec: Codec, unit: bool) -> Quantizer:
+def quantizer_of(codec: Codec, unit: bool, beam: int = BEAM) -> Quantizer:
     """The rotation, if the codec has one, belongs to the text model and is not taken over. unit: for such vectors.
 
     Product codes need no help with lengths: there a codeword can be made longer for itself, and training does it.
     """
     codebooks = torch.from_numpy(np.array(codec.codebooks, dtype=np.float32))
     if isinstance(codec, AdditiveCodec):
-        return AdditiveQuantizer(codebooks, codec.dimension, unit)
+        return AdditiveQuantizer(codebooks, codec.dimension, unit, beam)
     return ProductQuantizer(codebooks, codec.dimension)

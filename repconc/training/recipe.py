@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveInt, ValidationError
 
+from repconc.additive import BEAM, WIDEST_BEAM
 from repconc.config import EncoderSettings, Settings
 from repconc.errors import RepconcError, first_line
 
@@ -98,6 +99,8 @@ class Quantizer(Settings):
     """Document vectors that the warm-up learns from; all where there are fewer."""
     turns: int = Field(default=50, ge=1, le=10_000)
     """Of OPQ; additive codes have fewer rounds, and no more than that."""
+    beam: int = Field(default=BEAM, ge=1, le=WIDEST_BEAM)
+    """Partial codes that are kept while documents get additive codes: more are slower and closer."""
 
 
 class Recipe(Settings):

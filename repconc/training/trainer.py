@@ -103,7 +103,7 @@ class Trainer:
         if "rotation" in arrays:
             self.model.rotate(arrays["rotation"])
         codec = make_codec(arrays["codebooks"], self.model.dimension)
-        self.quantizer = quantizer_of(codec, self.model.is_normalized).to(self.model.device)
+        self.quantizer = quantizer_of(codec, self.model.is_normalized, quantizer.beam).to(self.model.device)
         return float(arrays["seconds"][0])
 
     def stage_one(self, loss_of: type[StageOneLoss] = StageOneLoss, sides: Sequence[Side] = SIDES) -> State:

@@ -9,6 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from repconc.cli.main import app
+from repconc.codec import score
+from repconc.indexes.ivf import Index
+from repconc.models.repconc import RepconcModel
 from tests.training.conftest import labelled, tiny_static  # noqa: F401 (fixtures)
 
 
@@ -86,9 +89,29 @@ def test_from_vectors_it_is_the_same_index(model, labelled):  # noqa: F811
     assert [hit["id"] for hit in three["hits"]] == [hit["id"] for hit in one["hits"]]
 
 
+def test_the_beam_of_an_index_codes_what_is_added_later_too(tiny_static, labelled, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    (tmp_path / "new.jsonl").write_text('{"_id": "new", "text": "a river of gold"}\n')
+    run("train", labelled, "-o", "model", "--recipe", "recipe.toml", "--encoder", tiny_static, "--codes", "additive")
+    for beam in (1, 64):
+        run("index", "build", "model", labelled, "-o", str(beam), "--beam", beam, "--lists", 26)
+        run("index", "add", str(beam), "new.jsonl")
+    plain, wide = (Index(name) for name in ("1", "64"))
+    assert (plain.coding.beam, wide.coding.beam) == (1, 64)
+    vectors = RepconcModel.load("model").encoder.embed_documents(["a river of gold"])
+    for index in (plain, wide):
+        scores = [hit.score for hit in index.search(vectors, 241, probes=26)[0] if hit.id == "new"]
+        own = index.coding.encode(vectors)
+        gain = index.coding.gains[index.coding.classes_of(own)]
+        assert scores == pytest.approx(gain * score(index.scoring.tables(vectors)[0], own))
+
+
 def test_what_is_refused(model, labelled, tiny_static, tmp_path):  # noqa: F811
     from repconc.errors import CheckError, RepconcError
 
+    with pytest.raises(RepconcError, match="without a beam; leave it out"):
+        run("index", "build", model, labelled, "-o", "index", "--beam", 8)
     run("index", "build", model, labelled, "-o", "index")
     with pytest.raises(RepconcError, match="Question 1 is empty"):
         run("search", "index", "  ")

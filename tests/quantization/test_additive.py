@@ -248,7 +248,8 @@ def test_the_same_seed_gives_the_same_codebooks():
 
 def test_files_keep_what_they_are():
     turn = VectorMap(np.eye(6, dtype=np.float32), unit=True)
-    additive = AdditiveCodec(make(3, 4, 6).codebooks, 6, turn)
+    additive = AdditiveCodec(make(3, 4, 6).codebooks, 6, turn, beam=5)
+    assert from_bytes(to_bytes(additive, additive), 6, "file")[0].beam == 5
     for codec in from_bytes(to_bytes(additive, additive), 6, "file"):
         assert isinstance(codec, AdditiveCodec)
         assert codec.codebooks.dtype == np.float16

@@ -51,10 +51,11 @@ def test_a_model_is_made_and_loads_without_us(method, tiny_static, labelled, tmp
 
 
 def test_a_model_with_additive_codes(tiny_static, labelled, tmp_path):
-    values = {"quantizer": FAST["quantizer"] | {"codes": "additive"}}
+    values = {"quantizer": FAST["quantizer"] | {"codes": "additive", "beam": 3}}
     model = train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static, **values))
     loaded, texts = RepconcModel.load(tmp_path / "model"), ["the river of gold", "king and queen"]
     assert isinstance(loaded.scoring, AdditiveCodec)
+    assert loaded.coding.beam == 3
     assert np.array_equal(loaded.encode_documents(texts), model.encode_documents(texts))
     assert "additive-quantization" in (tmp_path / "model" / "README.md").read_text()
     with pytest.raises(RepconcError, match="opq and pq make product codes"):
