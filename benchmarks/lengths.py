@@ -22,6 +22,7 @@ from repconc.lengths import learn_lengths
 from repconc.quantization.structures import warm_up
 
 SUITE = "lengths"
+COLUMNS = ("squared error", "spread of lengths", "MRR@10", "MRR@10 with lengths", "R@100", "R@100 with lengths")
 KINDS: dict[str, dict[str, Any]] = {
     "PQ": {"codes": "product", "rotate": False},
     "OPQ": {"codes": "product"},
@@ -51,13 +52,15 @@ def _measure(name: str, sizes: list[int]) -> None:
             if results.has(SUITE, key):
                 continue
             codec = warm_up(documents, bytes=size, codewords=quantizer.codewords, turns=quantizer.turns, **chosen)
-            line = key | _figures(setting, codec, queries, documents)
+            line = key | figures_of(setting, codec, codec.encode(documents), queries, documents)
             results.append(SUITE, line, made_with)
             print(line, flush=True)
 
 
-def _figures(setting: Setting, codec: Codec, queries: np.ndarray, documents: np.ndarray) -> dict[str, float]:
-    codes = codec.encode(documents)
+def figures_of(
+    setting: Setting, codec: Codec, codes: np.ndarray, queries: np.ndarray, documents: np.ndarray
+) -> dict[str, float]:
+    """What is lost by codes [N, M] of documents [N, D], and what questions [Q, D] find."""
     lengths = codec.lengths_of(codes)
     figures = {
         "squared error": float(((codec.transform(documents) - codec.decode(codes)) ** 2).sum(axis=1).mean()),
@@ -71,12 +74,11 @@ def _figures(setting: Setting, codec: Codec, queries: np.ndarray, documents: np.
 
 def lengths_table() -> Table:
     """All that was measured."""
-    columns = ["squared error", "spread of lengths", "MRR@10", "MRR@10 with lengths", "R@100", "R@100 with lengths"]
     rows = [
-        [f"{line['dataset']}, {line['kind']}", str(line["bytes"]), *(f"{line[column]:.3f}" for column in columns)]
+        [f"{line['dataset']}, {line['kind']}", str(line["bytes"]), *(f"{line[column]:.3f}" for column in COLUMNS)]
         for line in results.read(SUITE)
     ]
-    return Table(["set and codes", "bytes", *columns], rows)
+    return Table(["set and codes", "bytes", *COLUMNS], rows)
 
 
 if __name__ == "__main__":

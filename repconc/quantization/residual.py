@@ -40,12 +40,13 @@ def train_residual(
     codewords: int = 256,
     *,
     rounds: int = ROUNDS,
+    shaken: float = SHAKEN,
     seed: int = 0,
     progress: Report | None = None,
 ) -> AdditiveCodec:
     """Codebooks learned from a sample of vectors [N, D].
 
-    rounds: in which all levels learn together, once each has been learned by itself.
+    rounds: in which all levels learn together, once each has been learned by itself; shaken: before each of them.
     """
     x = read_sample(vectors, codewords)
     residuals, generator = x.clone(), torch.Generator().manual_seed(seed)
@@ -56,7 +57,7 @@ def train_residual(
         if progress:
             progress(level + 1, total)
     together = torch.stack(codebooks)  # [M, K, D]
-    farthest = SHAKEN * (residuals**2).mean(dim=0).sqrt() / levels**0.5  # [D]
+    farthest = shaken * (residuals**2).mean(dim=0).sqrt() / levels**0.5  # [D]
     del residuals
     for turn in range(rounds):
         cooling = (1 - (turn + 1) / rounds) ** 0.5  # the last round is left alone
