@@ -99,7 +99,7 @@ class Comparison:
         recipe = method.recipe(base) if hasattr(method, "recipe") else base
         # What is not sized has nothing to warm up, and codes of another structure have a warm-up of their own.
         shared = self._opq(size) if is_sized and recipe.quantizer == base.quantizer else None
-        trainer = setting.trainer(f"{FOLDERS.get(name, _slug(name))}-{size}", recipe, self.dense.model)
+        trainer = setting.trainer(f"{FOLDERS.get(name, slug(name))}-{size}", recipe, self.dense.model)
         self.own, seconds = None if name in FOLDERS else trainer.folder, 0.0
         if shared:
             _take_over("warmup.safetensors", shared, trainer.folder)
@@ -130,7 +130,7 @@ class Comparison:
         phases = tuple(method.dense(self.setting.recipe))
         recipe = self.setting.recipe.model_copy(update={"dense": phases})
         shared = phases == self.setting.recipe.dense
-        trainer = self.setting.trainer("dense" if shared else _slug(name), recipe)
+        trainer = self.setting.trainer("dense" if shared else slug(name), recipe)
         self.own = None if shared else trainer.folder
         states = train_dense(trainer)
         queries, documents = self.setting.vectors(trainer)
@@ -189,5 +189,6 @@ def _take_over(name: str, source: Path, target: Path) -> None:
         Path(partial).replace(target / name)
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """As a part of a folder's name."""
     return "".join(letter if letter.isalnum() else "-" for letter in name.lower())

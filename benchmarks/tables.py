@@ -19,6 +19,7 @@ from benchmarks.paper import beside_table, by_bytes_table
 from benchmarks.recall_table import recall_table
 from benchmarks.structures_table import structures_table
 from benchmarks.training import ROWS, SUITES, UNCOMPRESSED
+from benchmarks.trials import trials_table
 from benchmarks.warmups import warmups_table
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
@@ -197,6 +198,7 @@ def table(name: str) -> str:
         "paper": by_bytes_table,
         "lengths": lengths_table,
         "nested": nested_table,
+        "trials": trials_table,
         "warmups": warmups_table,
     }.get(name)
     return _shown(made() if made else training_table(*rest.split()))
