@@ -102,13 +102,13 @@ class Comparison:
         trainer = setting.trainer(f"{FOLDERS.get(name, slug(name))}-{size}", recipe, self.dense.model)
         self.own, seconds = None if name in FOLDERS else trainer.folder, 0.0
         if shared:
-            _take_over("warmup.safetensors", shared, trainer.folder)
-            _take_over(NEGATIVES, shared, trainer.folder)
+            take_over("warmup.safetensors", shared, trainer.folder)
+            take_over(NEGATIVES, shared, trainer.folder)
         if is_sized:
             seconds = trainer.warm_up()
         seconds += sum(state.seconds for state in method.train(trainer))
         if shared:
-            _take_over(NEGATIVES, trainer.folder, shared)
+            take_over(NEGATIVES, trainer.folder, shared)
         index, start = setting.index(trainer), time.perf_counter()
         trainer.coding.encode(self.vectors[1])
         code = time.perf_counter() - start
@@ -182,7 +182,7 @@ def _ranks(evaluation: Evaluation) -> str:
     return "".join(f"{round(1 / value) if value else 0:x}" for value in evaluation.values["MRR@10"].tolist())
 
 
-def _take_over(name: str, source: Path, target: Path) -> None:
+def take_over(name: str, source: Path, target: Path) -> None:
     """Copied whole or not at all: a run that is killed meanwhile leaves nothing that is cut off."""
     if (source / name).exists() and not (target / name).exists():
         partial = shutil.copy(source / name, target / f".{name}.partial")

@@ -2,8 +2,8 @@
 
     python -m benchmarks.trials --recipe heads --sizes 8,24 --sets insuranceqa
 
-All trials of a size start from the same dense model and the same warm-up. A killed run goes on, and a line that is
-there is not measured again.
+All trials of a size start from the same dense model, warm-up and mined negatives. A killed run goes on, and a line that
+is there is not measured again.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import results
-from benchmarks.compared import slug
+from benchmarks.compared import NEGATIVES, slug, take_over
 from benchmarks.setting import Setting, train_dense
 from repconc.evaluation.tables import Table
 from repconc.losses.clustering import clustering
@@ -27,7 +27,7 @@ Change = Callable[[Recipe], Recipe]
 
 
 class PartialSums(StageOneLoss):
-    """The clustering loss on all partial sums, so that the first bytes of a code are a code."""
+    """The clustering loss on all partial sums, so that the first bytes of a code are a code. For one process."""
 
     def quantized(self, documents: Tensor, codes: Tensor) -> Tensor:
         self.codes = codes
@@ -62,18 +62,18 @@ TRIALS: dict[str, tuple[Change, type[StageOneLoss]]] = {
     "as it is": (as_it_is, StageOneLoss),
     "beam 1": (changed("quantizer", "beam", 1), StageOneLoss),
     "beam 64": (changed("quantizer", "beam", 64), StageOneLoss),
-    "stage 1: codebook rate / 3": (times("stage_one", "codebook_rate", 1 / 3), StageOneLoss),
-    "stage 1: codebook rate * 3": (times("stage_one", "codebook_rate", 3), StageOneLoss),
-    "stage 1: encoder rate * 3": (times("stage_one", "encoder_rate", 3), StageOneLoss),
+    "stage 1: a third of the codebook rate": (times("stage_one", "codebook_rate", 1 / 3), StageOneLoss),
+    "stage 1: three times the codebook rate": (times("stage_one", "codebook_rate", 3), StageOneLoss),
+    "stage 1: three times the encoder rate": (times("stage_one", "encoder_rate", 3), StageOneLoss),
     "stage 1: epsilon .001": (changed("stage_one", "epsilon", 0.001), StageOneLoss),
     "stage 1: epsilon .01": (changed("stage_one", "epsilon", 0.01), StageOneLoss),
     "stage 1: without constraint": (changed("stage_one", "constraint", False), StageOneLoss),
-    "stage 1: lambda / 3": (weighted(1 / 3), StageOneLoss),
-    "stage 1: lambda * 3": (weighted(3), StageOneLoss),
+    "stage 1: a third of lambda": (weighted(1 / 3), StageOneLoss),
+    "stage 1: three times lambda": (weighted(3), StageOneLoss),
     "stage 1: partial sums": (as_it_is, PartialSums),
     "stage 1: batch 4096": (changed("stage_one", "batch", 4096), StageOneLoss),
-    "stage 2: codebook rate * 3": (times("stage_two", "codebook_rate", 3), StageOneLoss),
-    "stage 2: encoder rate * 3": (times("stage_two", "encoder_rate", 3), StageOneLoss),
+    "stage 2: three times the codebook rate": (times("stage_two", "codebook_rate", 3), StageOneLoss),
+    "stage 2: three times the encoder rate": (times("stage_two", "encoder_rate", 3), StageOneLoss),
     "stage 2: twice the epochs": (times("stage_two", "epochs", 2), StageOneLoss),
 }
 
@@ -83,11 +83,10 @@ def main() -> None:
     parser.add_argument("--recipe", default="heads")
     parser.add_argument("--sets", default="hotpotqa,insuranceqa")
     parser.add_argument("--sizes", default="8,24")
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for size in map(int, options.sizes.split(",")):
         for name in options.sets.split(","):
-            _try(Setting(name, options.recipe, options.seed), size)
+            _try(Setting(name, options.recipe, 0), size)
 
 
 def _try(setting: Setting, size: int) -> None:
@@ -102,6 +101,7 @@ def _try(setting: Setting, size: int) -> None:
     warmed.warm_up()
     for name, (change, loss_of) in missing.items():
         trainer = setting.trainer(f"trial-{slug(name)}-{size}", change(recipe), dense.model, warmed=warmed.folder)
+        take_over(NEGATIVES, warmed.folder, trainer.folder)
         trainer.warm_up()
         first = trainer.stage_one(loss_of)
         trainer.code()
@@ -113,9 +113,10 @@ def _try(setting: Setting, size: int) -> None:
             "uncompressed": round(whole, 5),
             "seconds": round(first.seconds + second.seconds, 1),
         }
+        take_over(NEGATIVES, trainer.folder, warmed.folder)
+        shutil.rmtree(trainer.folder)
         results.append(SUITE, line, made_with)
         print(line, flush=True)
-        shutil.rmtree(trainer.folder)
 
 
 def _with(recipe: Recipe, table: str, name: str, value: Any) -> Recipe:

@@ -14,7 +14,7 @@ from functools import partial
 
 import faiss
 import numpy as np
-import torch
+from threadpoolctl import threadpool_limits
 
 from benchmarks import results
 from benchmarks.lengths import COLUMNS, figures_of
@@ -33,8 +33,6 @@ def main() -> None:
     parser.add_argument("--sets", default="hotpotqa,insuranceqa")
     parser.add_argument("--sizes", default="8")
     options = parser.parse_args()
-    faiss.omp_set_num_threads(1)
-    torch.set_num_threads(1)
     for name in options.sets.split(","):
         _measure(name, [int(size) for size in options.sizes.split(",")])
 
@@ -88,7 +86,8 @@ def _measure(name: str, sizes: list[int]) -> None:
             if results.has(SUITE, key):
                 continue
             start = time.perf_counter()
-            codec, code = learn(sample, size)
+            with threadpool_limits(1):
+                codec, code = learn(sample, size)
             seconds = round(time.perf_counter() - start, 1)
             line = key | {"seconds": seconds} | figures_of(setting, codec, code(documents), queries, documents)
             results.append(SUITE, line, made_with)

@@ -2,7 +2,7 @@
 //
 // What a codeword c adds to a partial code of a document x is <x - (codewords so far), c> - |c|^2 / 2. Products of documents
 // and codewords, and of codewords with each other, are matrices that were made before; here rows of them are taken from
-// each other, a few hundred bytes for each codeword that a partial code has, however many dimensions there are.
+// each other, K numbers for each codeword that a partial code has, however many dimensions there are.
 
 #pragma once
 
@@ -27,12 +27,12 @@ struct Partial {
 // Gives the best codes [n, count, m + 1] and what they gained [n, count], the best first. count <= b * K
 inline void lengthen(const Partial& partial, const float* products, const float* between, std::size_t count,
                      std::uint8_t* codes, float* gained) {
-    const auto [n, b, m, K, before, gained_before] = partial;
+    const std::size_t b = partial.b, m = partial.m, K = partial.K;
     std::vector<float> common(K), totals(b * K);
     std::vector<const float*> rows(m);
     std::vector<std::int64_t> places(count);
-    for (std::size_t document = 0; document < n; ++document) {
-        const std::uint8_t* const own = before + document * b * m;
+    for (std::size_t document = 0; document < partial.n; ++document) {
+        const std::uint8_t* const own = partial.codes + document * b * m;
         std::size_t shared = 0;  // bytes in which all partial codes agree: mostly all but the last few
         const auto agree = [&](std::size_t byte) {
             for (std::size_t one = 1; one < b; ++one)
@@ -48,7 +48,7 @@ inline void lengthen(const Partial& partial, const float* products, const float*
         take(own, 0, shared, common.data());
         for (std::size_t one = 0; one < b; ++one) {
             float* const total = totals.data() + one * K;
-            for (std::size_t j = 0; j < K; ++j) total[j] = common[j] + gained_before[document * b + one];
+            for (std::size_t j = 0; j < K; ++j) total[j] = common[j] + partial.gained[document * b + one];
             take(own + one * m, shared, m, total);
         }
         highest(totals.data(), b * K, count, places.data());

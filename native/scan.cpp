@@ -54,7 +54,10 @@ class RoundedTables {
     Rounded view() const { return {bytes_.data(), rounding_.again.data(), rounding_.again.size()}; }
 
     // What a document of this gain scores, by its rounded sum; only about.
-    float about(std::uint16_t sum, float gain) const { return static_cast<float>(gain * (zero_ + sum / rounding_.steps)); }
+    float about(std::uint16_t sum, float gain) const {
+        constexpr double kMost = std::numeric_limits<float>::max();
+        return static_cast<float>(std::clamp(gain * (zero_ + sum / rounding_.steps), -kMost, kMost));
+    }
 
     // What the rounded sum of a document of this gain is at least, if its exact score is not below this one.
     std::uint16_t least_sum(float score, float gain) const {

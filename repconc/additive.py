@@ -23,7 +23,7 @@ from repconc.kernel import kernel
 
 VECTORS_AT_A_TIME = 512
 """Their products with a level's codewords stay in the cache."""
-BEAM, WIDEST_BEAM = 8, 1024
+BEAM, WIDEST_BEAM = 8, 256
 """Partial codes that are kept from level to level, by default and at most. More of them code slower and closer."""
 
 
@@ -120,6 +120,7 @@ def search_products(vectors: np.ndarray, codebooks: np.ndarray, half_norms: np.n
         <x - c_0 - ... - c_(m-1), c>  =  <x, c> - <c_0, c> - ... - <c_(m-1), c>,
 
     so that a vector is multiplied once, and not once for each of its partial codes. (faiss: beam search by tables.)
+    Near ties may end differently; vectors that lie a thousand times their spread from zero lose by the rounding.
     """
     n, (M, K, D), native = len(vectors), codebooks.shape, kernel()
     codes, gained = np.empty((n, 1, 0), np.uint8), np.zeros((n, 1), np.float32)  # [n, b, m], [n, b]

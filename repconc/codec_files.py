@@ -8,7 +8,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import load, save
 
-from repconc.additive import AdditiveCodec, with_beam
+from repconc.additive import BEAM, WIDEST_BEAM, AdditiveCodec
 from repconc.codec import Codec
 from repconc.errors import RepconcError, first_line
 from repconc.lengths import Lengths
@@ -16,11 +16,17 @@ from repconc.maps import VectorMap
 
 
 def make_codec(
-    codebooks: np.ndarray, dimension: int, mapping: VectorMap | None = None, lengths: Lengths | None = None
+    codebooks: np.ndarray,
+    dimension: int,
+    mapping: VectorMap | None = None,
+    lengths: Lengths | None = None,
+    beam: int = BEAM,
 ) -> Codec:
-    """The codec that codebooks of this shape belong to."""
+    """The codec that codebooks of this shape belong to. beam: of additive ones."""
     whole = codebooks.ndim == 3 and len(codebooks) > 1 and codebooks.shape[2] == dimension > 1
-    return (AdditiveCodec if whole else Codec)(codebooks, dimension, mapping, lengths)
+    if whole:
+        return AdditiveCodec(codebooks, dimension, mapping, lengths, beam)
+    return Codec(codebooks, dimension, mapping, lengths)
 
 
 def to_bytes(coding: Codec, scoring: Codec) -> bytes:
@@ -45,9 +51,10 @@ def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, C
             raise RepconcError(f"{source} was written by another version: it holds {sorted(unknown)}; build it again.")
         classed = "coding.edges" in arrays or "coding.gains" in arrays
         lengths = Lengths(arrays["coding.edges"], arrays["coding.gains"]) if classed else None
-        coding = make_codec(arrays["coding"], dimension, _map_of(arrays, "coding"), lengths)
-        if "coding.beam" in arrays:
-            coding = with_beam(coding, int(arrays["coding.beam"].item()))
+        beam = arrays.get("coding.beam", np.array([BEAM], np.uint16))
+        if beam.shape != (1,) or beam.dtype != np.uint16 or not 1 <= beam[0] <= WIDEST_BEAM:
+            raise ValueError("its beam is none.")
+        coding = make_codec(arrays["coding"], dimension, _map_of(arrays, "coding"), lengths, int(beam[0]))
         return coding, make_codec(arrays["scoring"], dimension, _map_of(arrays, "scoring"))
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error

@@ -9,8 +9,9 @@ Sizes: N documents, B queries, D dimensions, M levels, K codewords a level.
 import torch
 from torch import Tensor, nn
 
-from repconc.additive import BEAM, with_beam
+from repconc.additive import BEAM
 from repconc.codec import Codec
+from repconc.codec_files import make_codec
 from repconc.quantization.quantizer import Constraint, Quantizer, squared_distances
 from repconc.quantization.sinkhorn import assign_uniformly
 
@@ -38,7 +39,7 @@ class AdditiveQuantizer(Quantizer):
         return torch.stack(levels, dim=1)
 
     def to_codec(self) -> Codec:
-        return with_beam(super().to_codec(), self.beam)
+        return make_codec(self.codebooks.detach().cpu().numpy().copy(), self.dimension, beam=self.beam)
 
     def decode(self, codes: Tensor) -> Tensor:
         """[N, M] -> [N, D]: the sum of the codewords, without forming [N, M, D]."""

@@ -12,23 +12,30 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 class _PickedProducts(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, vectors: Tensor, numbers: Tensor) -> Tensor:
         ctx.save_for_backward(vectors, numbers)
-        return torch.stack([picked @ query for query, picked in zip(queries, _picked(vectors, numbers), strict=True)])
+        products = queries.new_empty(numbers.shape)
+        for row, query, picked in zip(products, queries, _picked(vectors, numbers), strict=True):
+            torch.mv(picked, query, out=row)
+        return products
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
-        each = zip(gradient, _picked(*ctx.saved_tensors), strict=True)
-        return torch.stack([row @ picked for row, picked in each]), None, None
+        vectors, numbers = ctx.saved_tensors
+        of_queries = vectors.new_empty(len(numbers), vectors.shape[1])
+        for row, gradient, picked in zip(of_queries, gradients[0], _picked(vectors, numbers), strict=True):
+            torch.mv(picked.T, gradient, out=row)
+        return of_queries, None, None
 
 
 def picked_products(queries: Tensor, vectors: Tensor, numbers: Tensor) -> Tensor:
-    """[B, D], [N, D] and [B, n] -> [B, n]; queries receive gradients."""
+    """[B, D], [N, D] and [B, n] -> [B, n]; queries alone receive gradients."""
     products: Tensor = _PickedProducts.apply(queries, vectors, numbers)  # type: ignore[no-untyped-call]
     return products
 

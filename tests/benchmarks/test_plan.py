@@ -14,7 +14,7 @@ def test_the_most_valuable_cells_come_first():
         (recipe, name) for recipe in RECIPES for name in SETS
     }
     assert all(cell.size == first[cell.recipe] and cell.seed in (1, 2) for cell in cells[4:12])
-    second = {"static": 8, "heads": 48}
+    second = {"static": 8, "heads": 8}
     assert all(cell.size == second[cell.recipe] for cell in cells[12:24])
     assert all(cell.seed == 0 for cell in cells[24:])
 

@@ -100,6 +100,27 @@ bool same_products(const Instructions& set, std::size_t D) {
     return ours == plain && std::abs(difference) < 1e-3;
 }
 
+// What additive codes add to: rows to the tables of some queries, and rows of products taken away.
+bool same_rows(const Instructions& set, std::size_t asked, std::size_t count, std::size_t size) {
+    const auto rows = floats((count + 1) * kEntries), queries = floats(asked * (count + 1));
+    std::vector<float> tables = floats(asked * kEntries), expected = tables, left = floats(size), wanted = left;
+    std::vector<const float*> theirs, some;
+    std::vector<float*> ours, plain;
+    for (std::size_t query = 0; query < asked; ++query) {
+        theirs.push_back(queries.data() + query * count);
+        ours.push_back(tables.data() + query * kEntries), plain.push_back(expected.data() + query * kEntries);
+    }
+    for (std::size_t i = 0; i < count; ++i) some.push_back(rows.data() + i * kEntries);
+    set.add_products(rows.data(), count, theirs.data(), asked, ours.data());
+    set.subtract_rows(some.data(), count, size, left.data());
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t query = 0; query < asked; ++query)
+            for (std::size_t j = 0; j < kEntries; ++j) plain[query][j] += theirs[query][i] * some[i][j];
+        for (std::size_t j = 0; j < size; ++j) wanted[j] -= some[i][j];
+    }
+    return tables == expected && left == wanted;
+}
+
 // The whole search, against plain sums.
 bool same_search(std::size_t M, std::size_t documents, std::size_t k) {
     const auto tables = floats(2 * M * kEntries);
@@ -180,6 +201,10 @@ bool passes(const Instructions& set) {
                 if (!same_tables(set, M, d, K)) return std::printf("%s: tables differ, M %zu\n", set.name, M), false;
     for (std::size_t D = 1; D < 800; D += 1 + D / 4)
         if (!same_products(set, D)) return std::printf("%s: products differ, D %zu\n", set.name, D), false;
+    for (const std::size_t asked : {1, 3, 4, 5, 9})
+        for (const std::size_t count : {0, 1, 7})
+            for (const std::size_t size : {1, 15, 63, 64, 65, 256})
+                if (!same_rows(set, asked, count, size)) return std::printf("%s: rows differ, %zu\n", set.name, size), false;
     std::printf("%s: the same\n", set.name);
     return true;
 }
