@@ -132,7 +132,7 @@ Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
 
 // [B, M, 256]. codebooks: half floats [M, D, 256], a row for each dimension; they are read once for all queries.
 Output<float> additive_tables_of(Input<std::uint16_t, 3> codebooks, Input<float, 2> queries) {
-    constexpr std::size_t kRows = 16;  // floats made of halves, which stay in the first cache for all queries
+    constexpr std::size_t kRows = 4;  // of floats made of halves, which stay in the first cache for all queries
     require_aligned(codebooks, queries);
     const std::size_t M = codebooks.shape(0), D = codebooks.shape(1), B = queries.shape(0);
     require(queries.shape(1) == D, "Codebooks and queries differ in dimension.");
