@@ -2,9 +2,10 @@
 
     python -m benchmarks.warmups --sizes 8
 
-Codebooks are learned from the same 16,384 vectors of the trained dense model, on one thread; then all documents are
-coded: by our beam search, and those of LSQ, which has no levels, as faiss does it. Dev questions, seed 0, before and
-after lengths are given back (benchmarks.lengths).
+Codebooks are learned on one thread from the vectors of the trained dense model, as many as a recipe's warm-up sees
+(with a quarter of them all ways code the rest of the corpus worse, and which is best is another question); then all
+documents are coded: by our beam search, and those of LSQ, which has no levels, as faiss does it. Dev questions, seed 0,
+before and after lengths are given back (benchmarks.lengths).
 """
 
 import argparse
@@ -23,7 +24,7 @@ from repconc.additive import AdditiveCodec
 from repconc.evaluation.tables import Table
 from repconc.quantization.residual import ROUNDS, SHAKEN, train_residual
 
-SUITE, SAMPLE = "warmups", 16384
+SUITE = "warmups"
 Learned = tuple[AdditiveCodec, Callable[[np.ndarray], np.ndarray]]
 """A codec, and what gives vectors [N, D] their codes [N, M]."""
 
@@ -79,7 +80,8 @@ def _measure(name: str, sizes: list[int]) -> None:
     dense = setting.trainer("dense", setting.recipe)
     train_dense(dense)
     queries, documents = setting.vectors(dense)
-    sample = documents[np.sort(np.random.default_rng(0).permutation(len(documents))[:SAMPLE])]
+    count = setting.recipe.quantizer.sample
+    sample = documents[np.sort(np.random.default_rng(0).permutation(len(documents))[:count])]
     for size in sizes:
         for kind, learn in KINDS.items():
             key = setting.key | {"kind": kind, "bytes": size}
