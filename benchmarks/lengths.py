@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from benchmarks.setting import Setting, train_dense
+from benchmarks.setting import Setting, on_dev
 from repconc.codec import Codec
 from repconc.evaluation.tables import Table
 from repconc.indexes.codes import CodeIndex
@@ -40,11 +40,8 @@ def main() -> None:
 
 
 def _measure(name: str, sizes: list[int]) -> None:
-    setting, made_with = Setting(name, "static", 0), results.provenance()
-    setting.split = setting.recipe.validation_split
-    dense = setting.trainer("dense", setting.recipe)
-    train_dense(dense)
-    queries, documents = setting.vectors(dense)
+    made_with = results.provenance()
+    setting, queries, documents = on_dev(name)
     quantizer = setting.recipe.quantizer
     for size in sizes:
         for kind, chosen in KINDS.items():

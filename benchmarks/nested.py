@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from benchmarks.setting import Setting, train_dense
+from benchmarks.setting import on_dev
 from repconc.additive import AdditiveCodec
 from repconc.codec import score
 from repconc.evaluation.tables import Table
@@ -39,11 +39,8 @@ def main() -> None:
 
 
 def _measure(name: str, size: int, prefixes: list[int]) -> None:
-    setting, made_with = Setting(name, "static", 0), results.provenance()
-    setting.split = setting.recipe.validation_split
-    dense = setting.trainer("dense", setting.recipe)
-    train_dense(dense)
-    queries, documents = setting.vectors(dense)
+    made_with = results.provenance()
+    setting, queries, documents = on_dev(name)
     for kind, rounds in KINDS.items():
         key = setting.key | {"levels": kind, "bytes": size}
         ways = {f"all {size}": (size, 100)}

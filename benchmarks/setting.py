@@ -90,6 +90,15 @@ class Setting:
         return CodeIndex(self.examples.document_ids, trainer.codes, trainer.quantizer.to_codec(), trainer.coding)
 
 
+def on_dev(name: str) -> tuple[Setting, np.ndarray, np.ndarray]:
+    """The static encoder's setting, seed 0, its dev questions [Q, D] and documents [N, D] under the dense model."""
+    setting = Setting(name, "static", 0)
+    setting.split = setting.recipe.validation_split
+    dense = setting.trainer("dense", setting.recipe)
+    train_dense(dense)
+    return setting, *setting.vectors(dense)
+
+
 def label_of(name: str) -> str:
     """A set as result lines call it: a folder by its own name, wherever it lies."""
     return Path(name).resolve().name if Path(name).is_dir() and name not in CATALOGUE else name

@@ -27,6 +27,7 @@ from repconc.indexes.flat import FlatIndex
 from repconc.models.dual import DualEncoder
 from repconc.training.loop import State
 from repconc.training.recipe import Codes, Recipe
+from repconc.training.stage_one import StageOneLoss
 from repconc.training.statistics import frequencies, twins_of, use_of
 from repconc.training.trainer import Trainer
 
@@ -91,7 +92,7 @@ class Ablation:
         train_dense(dense)
         whole = "distillation" if self.taught else "constraint"
         compressed = self._trainer(whole, size, self.setting.sized(size, self.codes), dense.model)
-        _train(compressed)
+        train_stages(compressed)
         return dense, compressed
 
     def _compress(self, model: DualEncoder, size: int) -> None:
@@ -118,7 +119,7 @@ class Ablation:
             self._keep("+ dynamic negatives", size, self._codes(trainer), seconds, state.best, against=before)
         if "+ distillation" in self.rows:
             trainer = self._trainer("distillation", size, whole, model, warmed=opq.folder)
-            states = _train(trainer)
+            states = train_stages(trainer)
             seconds = warm + sum(state.seconds for state in states)
             found = self._codes(trainer)
             self._keep("+ distillation", size, found, seconds, states[-1].best, codes=trainer.codes, against=before)
@@ -177,10 +178,10 @@ def _untaught(recipe: Recipe) -> Recipe:
     return recipe.model_copy(update=stages)
 
 
-def _train(trainer: Trainer) -> list[State]:
+def train_stages(trainer: Trainer, loss_of: type[StageOneLoss] = StageOneLoss) -> list[State]:
     """Both stages, from the warm-up."""
     trainer.warm_up()
-    first = trainer.stage_one()
+    first = trainer.stage_one(loss_of)
     trainer.code()
     return [first, trainer.stage_two()]
 

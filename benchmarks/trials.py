@@ -17,6 +17,7 @@ from torch import Tensor
 from benchmarks import results
 from benchmarks.compared import NEGATIVES, slug, take_over
 from benchmarks.setting import Setting, train_dense
+from benchmarks.training import train_stages
 from repconc.evaluation.tables import Table
 from repconc.losses.clustering import clustering
 from repconc.training.recipe import Recipe, paper_weight
@@ -58,24 +59,26 @@ def as_it_is(recipe: Recipe) -> Recipe:
     return recipe
 
 
-TRIALS: dict[str, tuple[Change, type[StageOneLoss]]] = {
-    "as it is": (as_it_is, StageOneLoss),
-    "beam 1": (changed("quantizer", "beam", 1), StageOneLoss),
-    "beam 64": (changed("quantizer", "beam", 64), StageOneLoss),
-    "stage 1: a third of the codebook rate": (times("stage_one", "codebook_rate", 1 / 3), StageOneLoss),
-    "stage 1: three times the codebook rate": (times("stage_one", "codebook_rate", 3), StageOneLoss),
-    "stage 1: three times the encoder rate": (times("stage_one", "encoder_rate", 3), StageOneLoss),
-    "stage 1: epsilon .001": (changed("stage_one", "epsilon", 0.001), StageOneLoss),
-    "stage 1: epsilon .01": (changed("stage_one", "epsilon", 0.01), StageOneLoss),
-    "stage 1: without constraint": (changed("stage_one", "constraint", False), StageOneLoss),
-    "stage 1: a third of lambda": (weighted(1 / 3), StageOneLoss),
-    "stage 1: three times lambda": (weighted(3), StageOneLoss),
-    "stage 1: partial sums": (as_it_is, PartialSums),
-    "stage 1: batch 4096": (changed("stage_one", "batch", 4096), StageOneLoss),
-    "stage 2: three times the codebook rate": (times("stage_two", "codebook_rate", 3), StageOneLoss),
-    "stage 2: three times the encoder rate": (times("stage_two", "encoder_rate", 3), StageOneLoss),
-    "stage 2: twice the epochs": (times("stage_two", "epochs", 2), StageOneLoss),
+TRIALS: dict[str, Change] = {
+    "as it is": as_it_is,
+    "beam 1": changed("quantizer", "beam", 1),
+    "beam 64": changed("quantizer", "beam", 64),
+    "stage 1: a third of the codebook rate": times("stage_one", "codebook_rate", 1 / 3),
+    "stage 1: three times the codebook rate": times("stage_one", "codebook_rate", 3),
+    "stage 1: three times the encoder rate": times("stage_one", "encoder_rate", 3),
+    "stage 1: epsilon .001": changed("stage_one", "epsilon", 0.001),
+    "stage 1: epsilon .01": changed("stage_one", "epsilon", 0.01),
+    "stage 1: without constraint": changed("stage_one", "constraint", False),
+    "stage 1: a third of lambda": weighted(1 / 3),
+    "stage 1: three times lambda": weighted(3),
+    "stage 1: partial sums": as_it_is,
+    "stage 1: batch 4096": changed("stage_one", "batch", 4096),
+    "stage 2: three times the codebook rate": times("stage_two", "codebook_rate", 3),
+    "stage 2: three times the encoder rate": times("stage_two", "encoder_rate", 3),
+    "stage 2: twice the epochs": times("stage_two", "epochs", 2),
 }
+LOSSES = {"stage 1: partial sums": PartialSums}
+"""Of stage 1, where it is not the usual one."""
 
 
 def main() -> None:
@@ -91,7 +94,7 @@ def main() -> None:
 
 def _try(setting: Setting, size: int) -> None:
     key, made_with = setting.key | {"bytes": size}, results.provenance()
-    missing = {name: trial for name, trial in TRIALS.items() if not results.has(SUITE, key | {"trial": name})}
+    missing = {name: change for name, change in TRIALS.items() if not results.has(SUITE, key | {"trial": name})}
     if not missing:
         return
     dense = setting.trainer("dense", setting.recipe)
@@ -99,13 +102,10 @@ def _try(setting: Setting, size: int) -> None:
     recipe = setting.sized(size, "additive")
     warmed = setting.trainer(f"trial-warmed-{size}", recipe, dense.model)
     warmed.warm_up()
-    for name, (change, loss_of) in missing.items():
+    for name, change in missing.items():
         trainer = setting.trainer(f"trial-{slug(name)}-{size}", change(recipe), dense.model, warmed=warmed.folder)
         take_over(NEGATIVES, warmed.folder, trainer.folder)
-        trainer.warm_up()
-        first = trainer.stage_one(loss_of)
-        trainer.code()
-        second = trainer.stage_two()
+        first, second = train_stages(trainer, LOSSES.get(name, StageOneLoss))
         line = key | {
             "trial": name,
             "stage 1": round(first.best, 5),

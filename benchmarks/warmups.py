@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import results
 from benchmarks.lengths import COLUMNS, figures_of
-from benchmarks.setting import Setting, train_dense
+from benchmarks.setting import on_dev
 from repconc.additive import AdditiveCodec
 from repconc.evaluation.tables import Table
 from repconc.quantization.residual import ROUNDS, SHAKEN, train_residual
@@ -75,11 +75,8 @@ KINDS: dict[str, Callable[[np.ndarray, int], Learned]] = {
 
 
 def _measure(name: str, sizes: list[int]) -> None:
-    setting, made_with = Setting(name, "static", 0), results.provenance()
-    setting.split = setting.recipe.validation_split
-    dense = setting.trainer("dense", setting.recipe)
-    train_dense(dense)
-    queries, documents = setting.vectors(dense)
+    made_with = results.provenance()
+    setting, queries, documents = on_dev(name)
     count = setting.recipe.quantizer.sample
     sample = documents[np.sort(np.random.default_rng(0).permutation(len(documents))[:count])]
     for size in sizes:

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from repconc.additive import BEAM
-from repconc.codec import Codec
-from repconc.codec_files import make_codec
 from repconc.quantization.quantizer import Constraint, Quantizer, squared_distances
 from repconc.quantization.sinkhorn import assign_uniformly
 
@@ -37,9 +35,6 @@ class AdditiveQuantizer(Quantizer):
             levels.append(assign_uniformly(costs, constraint.epsilon, constraint.iterations, constraint.collectives))
             residuals = residuals - codebook[levels[-1]]
         return torch.stack(levels, dim=1)
-
-    def to_codec(self) -> Codec:
-        return make_codec(self.codebooks.detach().cpu().numpy().copy(), self.dimension, beam=self.beam)
 
     def decode(self, codes: Tensor) -> Tensor:
         """[N, M] -> [N, D]: the sum of the codewords, without forming [N, M, D]."""

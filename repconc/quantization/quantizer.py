@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from repconc.additive import BEAM
 from repconc.codec import Codec
 from repconc.codec_files import make_codec
 from repconc.quantization.sinkhorn import ALONE, Collectives
@@ -33,6 +34,8 @@ class Quantizer(nn.Module, ABC):
     """Of the rate that codebooks learn with."""
     unit = False
     """Whether what it decodes is given the length 1 back, class by class (lengths.py)."""
+    beam = BEAM
+    """Partial codes that are kept, where codes are additive."""
 
     def __init__(self, codebooks: Tensor, dimension: int) -> None:
         super().__init__()
@@ -52,7 +55,7 @@ class Quantizer(nn.Module, ABC):
         """[B, D] -> [B, M, K]: what each codeword adds to a query's scores."""
 
     def to_codec(self) -> Codec:
-        return make_codec(self.codebooks.detach().cpu().numpy().copy(), self.dimension)
+        return make_codec(self.codebooks.detach().cpu().numpy().copy(), self.dimension, beam=self.beam)
 
     def to_coding(self, codes: np.ndarray) -> Codec:
         """The same, with what it knows of lengths from codes [N, M] of documents."""
