@@ -2,10 +2,9 @@
 
     python -m benchmarks.warmups --sizes 8
 
-Codebooks are learned on one thread from the vectors of the trained dense model, as many as a recipe's warm-up sees
-(with a quarter of them all ways code the rest of the corpus worse, and which is best is another question); then all
-documents are coded: by our beam search, and those of LSQ, which has no levels, as faiss does it. Dev questions, seed 0,
-before and after lengths are given back (benchmarks.lengths).
+Codebooks are learned on one thread from the vectors of the trained dense model, as many as a recipe's warm-up sees;
+then all documents are coded: by our beam search, and those of LSQ, which has no levels, as faiss does it. Dev
+questions, seed 0, before and after lengths are given back (benchmarks.lengths).
 """
 
 import argparse
