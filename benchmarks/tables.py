@@ -188,6 +188,8 @@ def table(name: str) -> str:
         return _shown(figures_table(rest))
     if kind == "methods":
         return methods_table(*rest.split())
+    if kind == "trials":
+        return _shown(trials_table(*rest.split()))
     made = {
         "baselines": baselines_table,
         "summary": summary_table,
@@ -198,7 +200,6 @@ def table(name: str) -> str:
         "paper": by_bytes_table,
         "lengths": lengths_table,
         "nested": nested_table,
-        "trials": trials_table,
         "warmups": warmups_table,
     }.get(name)
     return _shown(made() if made else training_table(*rest.split()))

@@ -1,6 +1,7 @@
-"""What was tried to make additive codes better: one setting at a time, measured on dev questions.
+"""What was tried to make codes better: one setting at a time, measured on dev questions.
 
     python -m benchmarks.trials --recipe heads --sizes 8,24 --sets insuranceqa
+    python -m benchmarks.trials --codes product --recipe heads --sizes 24 --trials splits
 
 All trials of a size start from the same dense model, warm-up and mined negatives. A killed run goes on, and a line that
 is there is not measured again.
@@ -17,11 +18,15 @@ from torch import Tensor
 from benchmarks import results
 from benchmarks.compared import NEGATIVES, slug, take_over
 from benchmarks.setting import Setting, train_dense
+from benchmarks.training import SUITES as STRUCTURES
 from benchmarks.training import train_stages
+from repconc.baselines import jpq
 from repconc.evaluation.tables import Table
 from repconc.losses.clustering import clustering
-from repconc.training.recipe import Recipe, paper_weight
+from repconc.training.loop import State
+from repconc.training.recipe import Codes, Recipe, paper_weight
 from repconc.training.stage_one import StageOneLoss
+from repconc.training.trainer import Trainer
 
 SUITE = "trials"
 Change = Callable[[Recipe], Recipe]
@@ -55,6 +60,17 @@ def weighted(factor: float) -> Change:
     return lambda recipe: _with(recipe, "stage_one", "weight", factor * paper_weight(recipe.quantizer.bytes))
 
 
+def split(share: float) -> Change:
+    """As many epochs as the recipe has, this share of them in stage 1."""
+
+    def change(recipe: Recipe) -> Recipe:
+        total = recipe.stage_one.epochs + recipe.stage_two.epochs
+        first = _with(recipe, "stage_one", "epochs", share * total)
+        return _with(first, "stage_two", "epochs", total - share * total)
+
+    return change
+
+
 def as_it_is(recipe: Recipe) -> Recipe:
     return recipe
 
@@ -77,8 +93,18 @@ TRIALS: dict[str, Change] = {
     "stage 2: three times the encoder rate": times("stage_two", "encoder_rate", 3),
     "stage 2: twice the epochs": times("stage_two", "epochs", 2),
 }
+SPLITS: dict[str, Change] = {
+    "as it is": as_it_is,
+    "without stage 1": changed("stage_one", "epochs", 0.0),
+    "without stage 1, its epochs in stage 2": split(0.0),
+    "an eighth of all epochs in stage 1": split(1 / 8),
+    "a quarter of all epochs in stage 1": split(1 / 4),
+}
+"""How epochs are best divided between the stages; without stage 1 RepCONC is JPQ."""
+GROUPS = {"settings": TRIALS, "splits": SPLITS}
 LOSSES = {"stage 1: partial sums": PartialSums}
 """Of stage 1, where it is not the usual one."""
+ADDITIVE_ONLY = {"beam 1", "beam 64", *LOSSES}
 
 
 def main() -> None:
@@ -86,32 +112,39 @@ def main() -> None:
     parser.add_argument("--recipe", default="heads")
     parser.add_argument("--sets", default="hotpotqa,insuranceqa")
     parser.add_argument("--sizes", default="8,24")
+    parser.add_argument("--codes", default="additive", choices=STRUCTURES)
+    parser.add_argument("--trials", default="settings", choices=GROUPS)
     options = parser.parse_args()
     for size in map(int, options.sizes.split(",")):
         for name in options.sets.split(","):
-            _try(Setting(name, options.recipe, 0), size)
+            _try(Setting(name, options.recipe, 0), size, options.codes, GROUPS[options.trials])
 
 
-def _try(setting: Setting, size: int) -> None:
-    key, made_with = setting.key | {"bytes": size}, results.provenance()
-    missing = {name: change for name, change in TRIALS.items() if not results.has(SUITE, key | {"trial": name})}
+def _try(setting: Setting, size: int, codes: Codes, trials: dict[str, Change]) -> None:
+    key, made_with = setting.key | {"bytes": size, "codes": codes}, results.provenance()
+    missing = {
+        name: change
+        for name, change in trials.items()
+        if not results.has(SUITE, key | {"trial": name}) and (codes == "additive" or name not in ADDITIVE_ONLY)
+    }
     if not missing:
         return
     dense = setting.trainer("dense", setting.recipe)
     whole = train_dense(dense)[-1].best
-    recipe = setting.sized(size, "additive")
-    warmed = setting.trainer(f"trial-warmed-{size}", recipe, dense.model)
+    recipe = setting.sized(size, codes)
+    warmed = setting.trainer(f"trial-warmed-{codes}-{size}", recipe, dense.model)
     warmed.warm_up()
     for name, change in missing.items():
-        trainer = setting.trainer(f"trial-{slug(name)}-{size}", change(recipe), dense.model, warmed=warmed.folder)
+        folder = f"trial-{slug(name)}-{codes}-{size}"
+        trainer = setting.trainer(folder, change(recipe), dense.model, warmed=warmed.folder)
         take_over(NEGATIVES, warmed.folder, trainer.folder)
-        first, second = train_stages(trainer, LOSSES.get(name, StageOneLoss))
+        *first, second = _train(trainer, LOSSES.get(name, StageOneLoss))
         line = key | {
             "trial": name,
-            "stage 1": round(first.best, 5),
+            "stage 1": round(first[0].best, 5) if first else None,
             "stage 2": round(second.best, 5),
             "uncompressed": round(whole, 5),
-            "seconds": round(first.seconds + second.seconds, 1),
+            "seconds": round(sum(state.seconds for state in (*first, second)), 1),
         }
         take_over(NEGATIVES, trainer.folder, warmed.folder)
         shutil.rmtree(trainer.folder)
@@ -119,23 +152,32 @@ def _try(setting: Setting, size: int) -> None:
         print(line, flush=True)
 
 
+def _train(trainer: Trainer, loss_of: type[StageOneLoss]) -> list[State]:
+    """Both stages, or the second alone where the first has no epochs."""
+    if trainer.recipe.stage_one.epochs:
+        return train_stages(trainer, loss_of)
+    trainer.warm_up()
+    return jpq.train(trainer)
+
+
 def _with(recipe: Recipe, table: str, name: str, value: Any) -> Recipe:
     return recipe.model_copy(update={table: getattr(recipe, table).model_copy(update={name: value})})
 
 
-def trials_table() -> Table:
-    """A row a trial, a column a set and size: MRR@10 after both stages."""
-    lines = results.read(SUITE)
+def trials_table(group: str, codes: str) -> Table:
+    """A row a trial, a column a set and size: MRR@10 after each stage."""
+    lines = [line for line in results.read(SUITE) if line["codes"] == codes and line["trial"] in GROUPS[group]]
     columns = list(dict.fromkeys((line["dataset"], line["recipe"], line["bytes"]) for line in lines))
-    found = {(line["trial"], line["dataset"], line["recipe"], line["bytes"]): line for line in lines}
-    rows = []
-    for name in TRIALS:
-        cells = [found.get((name, *column)) for column in columns]
-        rows.append(
-            [name, *("" if cell is None else f"{cell['stage 1']:.4f}, {cell['stage 2']:.4f}" for cell in cells)]
-        )
+    found = {(line["trial"], line["dataset"], line["recipe"], line["bytes"]): _cell(line) for line in lines}
+    names = [name for name in GROUPS[group] if any(line["trial"] == name for line in lines)]
+    rows = [[name, *(found.get((name, *column), "") for column in columns)] for name in names]
     heads = [f"{dataset}, {recipe}, {size} bytes" for dataset, recipe, size in columns]
     return Table(["dev MRR@10 after stage 1, stage 2", *heads], rows)
+
+
+def _cell(line: dict[str, Any]) -> str:
+    second = f"{line['stage 2']:.4f}"
+    return second if line["stage 1"] is None else f"{line['stage 1']:.4f}, {second}"
 
 
 if __name__ == "__main__":

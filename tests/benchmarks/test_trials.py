@@ -9,21 +9,36 @@ from benchmarks.setting import folder_for
 from repconc.losses.clustering import clustering
 from repconc.quantization.additive import AdditiveQuantizer
 from repconc.training.ranks import Ranks
+from repconc.training.recipe import make_recipe
 
 
 def test_each_has_a_line_and_leaves_no_folder(labelled, recipe, kept, monkeypatch):
     some = ("as it is", "beam 1", "stage 1: partial sums", "stage 2: twice the epochs")
-    monkeypatch.setattr(trials, "TRIALS", {name: trials.TRIALS[name] for name in some})
+    monkeypatch.setitem(trials.GROUPS, "settings", {name: trials.TRIALS[name] for name in some})
     monkeypatch.setattr(sys, "argv", ["trials", "--recipe", str(recipe), "--sets", str(labelled), "--sizes", "2"])
     trials.main()
     lines = results.read("trials")
     assert [line["trial"] for line in lines] == list(some)
     assert all(0 <= line[stage] <= 1 for line in lines for stage in ("stage 1", "stage 2", "uncompressed"))
     folders = {path.name for path in folder_for(str(labelled), str(recipe), 0).iterdir()}
-    assert folders == {"dense", "trial-warmed-2"}
+    assert folders == {"dense", "trial-warmed-additive-2"}
     trials.main()
     assert results.read("trials") == lines
-    assert len(trials.trials_table().rows) == len(some)
+    assert len(trials.trials_table("settings", "additive").rows) == len(some)
+
+
+def test_epochs_are_split_between_the_stages(labelled, recipe, kept, monkeypatch):
+    arguments = ["--recipe", str(recipe), "--sets", str(labelled), "--sizes", "2"]
+    monkeypatch.setattr(sys, "argv", ["trials", *arguments, "--codes", "product", "--trials", "splits"])
+    trials.main()
+    lines = {line["trial"]: line for line in results.read("trials")}
+    assert lines.keys() == trials.SPLITS.keys()
+    assert all((line["stage 1"] is None) == name.startswith("without") for name, line in lines.items())
+    assert len(trials.trials_table("splits", "product").rows) == len(lines)
+    assert not trials.trials_table("settings", "additive").rows
+    whole = make_recipe({"stage_one": {"epochs": 5.0}, "stage_two": {"epochs": 3.0}})
+    split = trials.SPLITS["a quarter of all epochs in stage 1"](whole)
+    assert (split.stage_one.epochs, split.stage_two.epochs) == (2.0, 6.0)
 
 
 def test_partial_sums_are_compared_with_documents():
