@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
 from benchmarks.setting import Setting, train_dense
-from repconc.baselines import bm25, opq_scann
+from repconc.baselines import bm25
 from repconc.baselines.registry import methods
 from repconc.evaluation.measures import Evaluation
 from repconc.indexes.flat import FlatIndex
-from repconc.maps import VectorMap
 from repconc.training.trainer import Trainer
 
 TIMED = 200
@@ -60,7 +58,8 @@ class Comparison:
         """What a method does. size: None for those whose size is fixed."""
         self.own, start = None, time.perf_counter()
         measured = self._measure(name, methods()[name], size)
-        line = {"method": name, **self.setting.key, "bytes": size, **self._figures(measured)}
+        about = {"method": name, **self.setting.key, "settings": self.setting.digest, "bytes": size}
+        line = about | self._figures(measured)
         return line | {"seconds": round(time.perf_counter() - start, 1)}
 
     def forget(self) -> None:
@@ -79,18 +78,14 @@ class Comparison:
 
     def _fitted(self, method: Any, size: int | None) -> Measured:
         queries, documents = self.vectors
-        given, before = {}, 0.0
-        if method is opq_scann and size:
-            warmed = load_file(self._opq(size) / "warmup.safetensors")
-            given, before = {"rotation": VectorMap(warmed["rotation"])}, float(warmed["seconds"][0])
         seed, start = self.setting.recipe.seed, time.perf_counter()
         count = self.setting.recipe.quantizer.sample  # those that OPQ learns from
         sample = np.sort(np.random.default_rng(seed).permutation(len(documents))[:count])
-        coder = method.fit(documents[sample], size or 0, seed, **given)
+        coder = method.fit(documents[sample], size or 0, seed)
         fitted = time.perf_counter()
         coded = coder(self.setting.examples.document_ids, documents)
         code = time.perf_counter() - fitted
-        return Measured(queries, coded.index.search, coded.bytes, coded.shared, before + fitted - start, code)
+        return Measured(queries, coded.index.search, coded.bytes, coded.shared, fitted - start, code)
 
     def _trained(self, name: str, method: Any, size: int | None) -> Measured:
         setting, is_sized = self.setting, size is not None
@@ -112,7 +107,10 @@ class Comparison:
         index, start = setting.index(trainer), time.perf_counter()
         trainer.coding.encode(self.vectors[1])
         code = time.perf_counter() - start
-        return Measured(setting.asked(trainer), index.search, size, index.nbytes - size * len(index), seconds, code)
+        # The warm-up's rotation stands behind both sides of the text model, and must be in memory too.
+        rotation = sum(weight.nbytes for module in list(trainer.model.text)[1:] for weight in module.parameters())
+        shared = index.nbytes - size * len(index) + rotation
+        return Measured(setting.asked(trainer), index.search, size, shared, seconds, code)
 
     def _opq(self, size: int) -> Path:
         """Where OPQ of this size is, which all methods that need one start from."""

@@ -93,6 +93,7 @@ def _announce(cells: Sequence[Cell], wanted: Sequence[str] | None = None, each: 
 def _measure_all(cells: Sequence[Cell], wanted: Sequence[str] | None = None) -> list[str]:
     """Measure what is missing; gives what failed. Cells that another process is at come last."""
     start, busy = time.monotonic(), []
+    results.provenance()  # of the code as it is now, before it runs for hours
     failed: list[str] = []
     for cell in cells:
         try:

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ PACKAGES = (
     "sentence-transformers",
     "transformers",
     "faiss-cpu",
+    "scann",
     "bm25s",
+    "PyStemmer",
     "ir-measures",
     "fastapi",
     "uvicorn",
@@ -49,8 +52,12 @@ def has(suite: str, key: dict[str, Any]) -> bool:
     return any(key.items() <= line.items() for line in read(suite))
 
 
+@cache
 def provenance() -> dict[str, Any]:
-    """Revision (with a + where the code differs from it), versions, machine and day."""
+    """Revision (with a + where the code differs from it), versions, machine and day: as they were when first asked for,
+
+    because a process runs the code that it began with, whatever is committed meanwhile.
+    """
     return {
         "revision": _git("rev-parse", "--short=12", "HEAD") + ("+" if _git("status", "--porcelain", *CODE) else ""),
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},

@@ -27,7 +27,7 @@ from repconc.training.reading import read_examples
 from repconc.training.recipe import RECIPES, Codes, Recipe, make_recipe, read_recipe
 from repconc.training.trainer import Trainer
 
-MEASURES = ("MRR@10", "R@100")
+MEASURES = ("MRR@10", "MRR@100", "nDCG@10", "R@100")
 Search = Callable[[np.ndarray, int], Any]
 
 
@@ -45,6 +45,11 @@ class Setting:
         self.key = {"dataset": label_of(name), "recipe": Path(recipe).stem, "seed": seed}
         self.encoder = Encoder(self.recipe.encoder)
         self.folder = folder_for(name, recipe, seed)
+
+    @property
+    def digest(self) -> str:
+        """Of all settings, so that a line says which it was measured with."""
+        return hashlib.sha256(self.recipe.model_dump_json().encode()).hexdigest()[:12]
 
     @cached_property
     def examples(self) -> Examples:

@@ -20,6 +20,8 @@ from repconc.errors import RepconcError
 
 CLASSES = 16
 TURNS = 20
+LONGER = 3.0
+"""How many times longer a document may become than those of the mean length."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def learn_lengths(lengths: np.ndarray, classes: int = CLASSES) -> Lengths:
         owners = np.searchsorted(_between(means), lengths, side="right")
         counts = np.bincount(owners, minlength=len(means))
         means = (np.bincount(owners, lengths, minlength=len(means)) / np.maximum(counts, 1))[counts > 0]
-    shortest = max(float(lengths.mean()) / 100, 1e-6)  # what decodes to nothing is like nothing, however long
+    shortest = max(float(lengths.mean()) / LONGER, 1e-6)  # what decodes to almost nothing was nothing: an empty text
     means = np.maximum(means, shortest).astype(np.float32)
     means = means[np.append(True, np.diff(means) > 1e-4 * means[1:])]  # others are the same
     return Lengths(_between(means), 1 / means)

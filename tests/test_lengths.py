@@ -10,6 +10,7 @@ from repconc.additive import AdditiveCodec
 from repconc.codec_files import from_bytes, to_bytes
 from repconc.errors import RepconcError
 from repconc.lengths import CLASSES, Lengths, learn_lengths
+from repconc.quantization.residual import train_residual
 
 
 def test_lengths_are_given_back_class_by_class():
@@ -71,3 +72,17 @@ def test_files_keep_them():
     codes = np.random.default_rng(1).integers(0, 4, (9, 3)).astype(np.uint8)
     np.testing.assert_array_equal(read.classes_of(codes), coding.classes_of(codes))
     assert (scoring.classes_of(codes) == 0).all() and scoring.gains.tolist() == [1]
+
+
+def test_what_was_nothing_does_not_become_a_document():
+    """Empty texts have no length to be given back."""
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(2000, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[::100] = 0.0
+    codec = train_residual(vectors, 4, 64, rounds=2)
+    codes = codec.encode(vectors)
+    coding = codec.with_lengths(codes)
+    given_back = codec.lengths_of(codes) * coding.gains[coding.classes_of(codes)]
+    assert given_back[::100].max() < 0.7
+    assert np.median(given_back) > 0.95

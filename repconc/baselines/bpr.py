@@ -41,7 +41,8 @@ class HashingLoss(StageOneLoss):
     constrained = False
 
     def __call__(self, queries: Tensor, documents: Tensor, rows: Rows) -> dict[str, Tensor]:
-        steep = steepness(self.step) * documents.shape[1] ** 0.5  # vectors of length 1 have small entries
+        # Entries are about 1 before tanh, however long the vectors are.
+        steep = steepness(self.step) * documents.shape[1] ** 0.5 / documents.detach().norm(dim=1).mean()
         hashed = (steep * documents).tanh()  # [N, D]
         ranked = ranking_of_scores(
             self.scale * queries @ hashed.T / documents.shape[1] ** 0.5, rows.positives, rows.masked

@@ -17,6 +17,8 @@ NAME = "ScaNN"
 THRESHOLD = 0.2
 """From which similarity on errors along the document count more: the value of its documentation."""
 DEEPEST = 1000
+CODEWORDS = 16
+"""A block: four bits."""
 
 
 def fit(documents: np.ndarray, bytes: int, seed: int) -> Coder:
@@ -40,8 +42,8 @@ def fit(documents: np.ndarray, bytes: int, seed: int) -> Coder:
 
 
 def _shared(searcher: Any, codes: int) -> int:
-    """What it would write to disk beside codes and vectors."""
+    """What it would write to disk beside codes and vectors. Four bits take a byte there, and half of it in memory."""
     with tempfile.TemporaryDirectory() as folder:
         searcher.serialize(folder)
         written = sum(path.stat().st_size for path in Path(folder).iterdir() if path.name != "dataset.npy")
-    return max(0, written - codes)
+    return max(0, written - 2 * codes)

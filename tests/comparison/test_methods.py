@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
-from repconc.baselines import itq, opq, pq, rabitq, scann
+from repconc.baselines import itq, opq, opq_scann, pq, rabitq, scann
 from repconc.quantization.opq import train_opq
 
 
@@ -115,3 +115,25 @@ def test_scann_finds_what_four_bit_codes_of_faiss_find(vectors):
     coded = scann.fit(vectors, 8, 0)([str(n) for n in range(len(vectors))], vectors)
     hits = [[int(hit.id) for hit in row] for row in coded.index.search(queries, 10)]
     assert recall(hits, queries, vectors) > recall(reference.search(queries, 10)[1], queries, vectors) - 0.05
+
+
+def test_a_rotation_for_four_bit_codes_helps_scann(vectors):
+    """A spectrum that falls, so that cutting the vectors as they come loses much."""
+    pytest.importorskip("scann")
+    random = np.random.default_rng(2)
+    skewed = (random.normal(size=(3000, 32)) * 0.8 ** np.arange(32)).astype(np.float32)
+    queries, ids = skewed[:200] + 0.1 * skewed[200:400], [str(n) for n in range(len(skewed))]
+    found = {}
+    for method in (scann, opq_scann):
+        rows = method.fit(skewed, 4, 0)(ids, skewed).index.search(queries, 10)
+        found[method.NAME] = recall([[int(hit.id) for hit in row] for row in rows], queries, skewed)
+    assert found[opq_scann.NAME] > found[scann.NAME]
+
+
+def test_scann_counts_its_codes_once(vectors):
+    """What is beside the codes does not grow with the documents."""
+    pytest.importorskip("scann")
+    shared = [
+        scann.fit(part, 4, 0)([str(n) for n in range(len(part))], part).shared for part in (vectors[:1000], vectors)
+    ]
+    assert abs(shared[0] - shared[1]) < 1000
