@@ -10,12 +10,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.methods_goals import OURS, Line
+from benchmarks.methods_goals import ADDITIVE, OURS, Line
 from benchmarks.methods_tables import KINDS, named, ratio_of
 
 STYLES: dict[str, dict[str, Any]] = {
-    OURS: {"color": "black", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 9},
-    "RepCONC with additive codes": {"color": "#c1121f", "marker": "X", "linestyle": "-", "markersize": 8},
+    OURS: {"color": "black", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 9, "zorder": 4},
+    ADDITIVE: {"color": "#c1121f", "marker": "X", "linestyle": "-", "markersize": 8, "zorder": 4},
     "JPQ": {"color": "#1f77b4", "marker": "o", "linestyle": "-"},
     "DPQ": {"color": "#d95f02", "marker": "s", "linestyle": "-"},
     "MoPQ": {"color": "#2a9d8f", "marker": "D", "linestyle": "--"},
@@ -26,7 +26,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "ScaNN": {"color": "#e377c2", "marker": ">", "linestyle": ":"},
     "PQ": {"color": "#888888", "marker": "x", "linestyle": ":"},
     "PCA + int8": {"color": "#bbbbbb", "marker": "+", "linestyle": ":"},
-    "BPR": {"color": "#d62728", "marker": "h"},
+    "BPR": {"color": "#d62728", "marker": "H", "markersize": 12, "markerfacecolor": "none"},
     "binary (sentence-transformers)": {"color": "black", "marker": r"$\pm$", "markersize": 9},
     "RaBitQ (faiss)": {"color": "#006400", "marker": "d"},
     "int8 (sentence-transformers)": {"color": "#4b0082", "marker": "p"},
@@ -41,7 +41,7 @@ OTHER = {"color": "#ff1493", "marker": "$?$", "linestyle": (0, (5, 1, 1, 1))}
 PARTS = ("RepCONC without constraint", "RepCONC without stage 2")
 """These are in the table of parts; here they would hide the rest."""
 DENSE = ("RepBERT style", "STAR style", "ANCE style", "ADORE style")
-FIRST_STAGE = (OURS, "RepCONC with additive codes", "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", "BM25", *DENSE)
+FIRST_STAGE = (OURS, ADDITIVE, "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", "BM25", *DENSE)
 """What the paper draws against memory: retrieval models as they are, and the compressed ones beside them."""
 
 
@@ -83,7 +83,7 @@ def _drawn(
     lines: Sequence[Line], recipe: str, names: Sequence[str], place: Callable[[Line], float], label: str
 ) -> Figure | None:
     own = [line for line in lines if line["recipe"] == recipe and line["method"] in names]
-    datasets = list(dict.fromkeys(line["dataset"] for line in own))
+    datasets = sorted({line["dataset"] for line in own})
     if not own:
         return None
     figure = Figure(figsize=(3.9 * len(datasets) + 2.6, 4.2), layout="constrained")

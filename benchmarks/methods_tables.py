@@ -8,7 +8,7 @@ from statistics import mean
 
 from benchmarks import results
 from benchmarks.cells import mean_of, with_spread
-from benchmarks.methods_goals import OURS, Line, p_value
+from benchmarks.methods_goals import ADDITIVE, MEASURES, OURS, Line, p_value
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
@@ -20,19 +20,18 @@ KINDS = {
     ),
     "supervised": (
         *("BPR", "DPQ", "MoPQ", "Distill-VQ", "JPQ"),
-        *("RepCONC without constraint", "RepCONC without stage 2", OURS, "RepCONC with additive codes"),
+        *("RepCONC without constraint", "RepCONC without stage 2", OURS, ADDITIVE),
     ),
 }
 """The paper's groups, and the order of its rows. A method that is not here stands at the end."""
-ABLATION = ("DPQ", "JPQ", "OPQ", "RepCONC without stage 2", "RepCONC without constraint", OURS)
-MEASURES = ("MRR@10", "R@100")
+ABLATION = ("DPQ", "JPQ", "OPQ", "RepCONC without stage 2", "RepCONC without constraint", OURS, ADDITIVE)
 NOTE = "One or two stars: RepCONC is better in every seed, p < 0.05 or 0.01 (two-tailed paired t-test)."
 
 
 def main_table(lines: Sequence[Line], recipe: str) -> Table:
     """All methods where codes are a 64th of the vectors; those of a fixed size at their own. Means over seeds."""
     own = [line for line in lines if line["recipe"] == recipe and at_ratio(line, 64)]
-    datasets = list(dict.fromkeys(line["dataset"] for line in own))
+    datasets = sorted({line["dataset"] for line in own})
     rows = []
     for name, kind in named(own).items():
         found = [line for line in own if line["method"] == name]

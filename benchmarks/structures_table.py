@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from benchmarks.cells import mean_of
-from benchmarks.methods_goals import OURS, Line, p_value
-from repconc.baselines.repconc_additive import NAME as ADDITIVE
+from benchmarks.methods_goals import ADDITIVE, OURS, Line, p_value
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
 
@@ -24,7 +23,7 @@ Sizes = Mapping[int, Sequence[Line]]
 def structures_table(lines: Sequence[Line]) -> Table:
     """A row for each set, encoder and size at which both were measured, over the seeds that both have."""
     rows = []
-    for dataset, recipe in dict.fromkeys((line["dataset"], line["recipe"]) for line in lines):
+    for recipe, dataset in sorted({(line["recipe"], line["dataset"]) for line in lines}, reverse=True):
         here = [line for line in lines if (line["dataset"], line["recipe"]) == (dataset, recipe)]
         products, additive = _by_size(here, OURS), _by_size(here, ADDITIVE)
         for size in sorted(products.keys() & additive.keys()):
@@ -33,7 +32,7 @@ def structures_table(lines: Sequence[Line]) -> Table:
                 cells = [*_cells(theirs, ours), winning_size(additive[size], products), str(len(ours))]
                 rows.append([f"{dataset}, {recipe}", str(size), *cells])
     measures = ["product MRR@10", "additive MRR@10", "", "product R@100", "additive R@100"]
-    columns = ["set and encoder", "bytes", *measures, "all bytes", "wins from", "seeds"]
+    columns = ["set and encoder", "bytes", *measures, "all bytes", "ms a query", "wins from", "seeds"]
     return Table(columns, rows, NOTE if rows else "")
 
 
@@ -62,6 +61,7 @@ def _cells(product: Sequence[Line], additive: Sequence[Line]) -> list[str]:
         f"{mean_of(product, 'R@100'):.3f}",
         f"{mean_of(additive, 'R@100'):.3f}{stars(p_value(product, additive, 'R@100'))}",
         " and ".join(f"{total:.0f}" for total in totals),
+        " and ".join(f"{line['milliseconds_a_query']:.2f}" for line in both),
     ]
 
 
