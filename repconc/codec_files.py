@@ -1,7 +1,7 @@
 """Both codecs of a model or an index in one file: what documents are coded with, and what queries are scored with.
 
-The shape of the codebooks says whether they are additive: [M, K, D] for vectors of D dimensions. With one codebook, or
-one dimension, the two kinds are the same.
+The shape of the codebooks says whether they are additive: [M, K, D] for vectors of D dimensions. With one codebook the
+two kinds are the same, and it is kept as product codes are.
 """
 
 import numpy as np
@@ -23,9 +23,10 @@ def make_codec(
     beam: int = BEAM,
 ) -> Codec:
     """The codec that codebooks of this shape belong to. beam: of additive ones."""
-    whole = codebooks.ndim == 3 and len(codebooks) > 1 and codebooks.shape[2] == dimension > 1
-    if whole:
+    if codebooks.ndim == 3 and len(codebooks) > 1 and codebooks.shape[2] == dimension:
         return AdditiveCodec(codebooks, dimension, mapping, lengths, beam)
+    if len(codebooks) == 1 and codebooks.dtype == np.float16:  # one level of additive codes
+        codebooks = codebooks.astype(np.float32)
     return Codec(codebooks, dimension, mapping, lengths)
 
 

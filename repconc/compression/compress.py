@@ -197,7 +197,8 @@ def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | 
     size = bytes if bytes is not None else max(1, round(4 * dimension / (64 if ratio is None else ratio)))
     if not 1 <= size <= dimension:
         raise RepconcError(
-            f"Vectors of {dimension} dimensions cannot be cut into {size} blocks; ask for 1 to {dimension} bytes."
+            f"Vectors of {dimension} dimensions are made of 1 to {dimension} bytes, a byte a dimension at most; "
+            f"{size} were asked for."
         )
     return size
 

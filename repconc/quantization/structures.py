@@ -1,4 +1,4 @@
-"""The two structures of codes: how each is warmed up, and which quantizer learns it. Nobody else asks which it is."""
+"""The two structures of codes: how each is warmed up, and which quantizer learns it. Training asks nowhere else."""
 
 import numpy as np
 import torch

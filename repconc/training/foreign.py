@@ -3,7 +3,8 @@
 Columns are query, positive and any number of negatives; the rotation must already stand behind the encoders. Mind what
 that trainer does not do with parameters of a loss: the codebooks are not saved in its checkpoints, not synchronised
 between processes and not clipped. Our own loop does all three. Texts come without numbers there, so that false
-negatives and copies cannot be masked either: choose its sampler without duplicates.
+negatives and copies cannot be masked either: choose its sampler without duplicates. Codebooks of additive codes want an
+M-th of the rate (`Quantizer.share`), which only who makes the optimizer can give them.
 """
 
 from collections.abc import Iterable

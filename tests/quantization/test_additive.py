@@ -9,14 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from safetensors.numpy import load, save
 
-from repconc.additive import BEAM, AdditiveCodec, beam_search, code_by_beam, highest, search_products
-from repconc.codec import Codec, half_norms_of, score
-from repconc.codec_files import from_bytes, to_bytes
+from repconc.additive import AdditiveCodec, beam_search, code_by_beam, highest, search_products
+from repconc.codec import half_norms_of, score
 from repconc.errors import RepconcError
 from repconc.kernel import kernel
-from repconc.maps import VectorMap
 from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.opq import train_opq
 from repconc.quantization.quantizer import Constraint
@@ -245,36 +242,6 @@ def test_the_same_seed_gives_the_same_codebooks():
     one, again, other = (train_residual(x, 3, 16, seed=seed).codebooks for seed in (0, 0, 1))
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
-
-
-def test_files_keep_what_they_are():
-    turn = VectorMap(np.eye(6, dtype=np.float32), unit=True)
-    additive = AdditiveCodec(make(3, 4, 6).codebooks, 6, turn, beam=5)
-    assert from_bytes(to_bytes(additive, additive), 6, "file")[0].beam == 5
-    for codec in from_bytes(to_bytes(additive, additive), 6, "file"):
-        assert isinstance(codec, AdditiveCodec)
-        assert codec.codebooks.dtype == np.float16
-        np.testing.assert_array_equal(codec.codebooks, additive.codebooks)
-    turned = AdditiveCodec(np.asfortranarray(additive.codebooks), 6)  # as solvers give them; files hold rows
-    np.testing.assert_array_equal(from_bytes(to_bytes(turned, turned), 6, "file")[0].codebooks, additive.codebooks)
-    product = Codec(np.ones((3, 4, 2), np.float32), 6)
-    assert not any(isinstance(codec, AdditiveCodec) for codec in from_bytes(to_bytes(product, product), 6, "file"))
-    single = AdditiveCodec(np.ones((1, 4, 6), np.float32), 6)
-    assert not isinstance(from_bytes(to_bytes(single, single), 6, "file")[0], AdditiveCodec), "the same in both"
-
-
-def test_files_without_a_beam_have_the_usual_one_and_what_is_no_beam_is_refused():
-    additive = make(3, 4, 6)
-    content = load(to_bytes(additive, additive))
-    assert from_bytes(save({name: content[name] for name in ("coding", "scoring")}), 6, "file")[0].beam == BEAM
-    for wrong in ([0], [257], [8, 8], []):
-        with pytest.raises(RepconcError, match=r"^file .* its beam is none"):
-            from_bytes(save(content | {"coding.beam": np.array(wrong, np.uint16)}), 6, "file")
-    for wrong in (np.array([np.inf], np.float32), np.array([8]), np.array([True])):
-        with pytest.raises(RepconcError, match=r"^file .* its beam is none"):
-            from_bytes(save(content | {"coding.beam": wrong}), 6, "file")
-    with pytest.raises(RepconcError, match="give 1 to 256"):
-        AdditiveCodec(additive.codebooks, 6, beam=257)
 
 
 @pytest.mark.parametrize(
