@@ -14,8 +14,9 @@ from benchmarks import results
 from benchmarks.methods_pictures import against_memory, against_ratio
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
-COLOURS = {"OPQ": "#888888", "+ clustering": "#d95f02", "+ constraint": "#1f77b4"}
-DASHES = {"OPQ": ":", "+ clustering": "--", "+ constraint": "-"}
+COLOURS = {"OPQ": "#555555", "+ clustering": "#d95f02", "+ constraint": "#1f77b4"}
+DASHES = {"OPQ": "-.", "+ clustering": "--", "+ constraint": "-"}
+FREQUENCIES = (0.25, 0.5, 1, 2, 3)
 LABELS = {"OPQ": "OPQ", "+ clustering": "RepCONC without the constraint", "+ constraint": "RepCONC"}
 
 
@@ -33,8 +34,10 @@ def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
             frequencies = line["use"]["frequencies"]
             style = {"color": COLOURS[line["row"]], "linestyle": DASHES[line["row"]], "label": LABELS[line["row"]]}
             axis.plot(range(1, len(frequencies) + 1), frequencies, **style)
-        axis.axhline(1, color="black", linewidth=0.8, linestyle=":")
+        axis.axhline(1, color="black", linewidth=0.6)
         axis.set(title=f"{dataset}, {size} bytes", xlabel="codeword, most frequent first", yscale="log")
+        axis.set_yticks(FREQUENCIES, map(str, FREQUENCIES))
+        axis.minorticks_off()
         _tidy(axis)
     figure.axes[0].set_ylabel("frequency (1 = uniform)")
     figure.axes[0].legend(frameon=False)
@@ -44,7 +47,7 @@ def codeword_frequencies(recipe: str = "static", size: int = 16) -> Figure:
 def tradeoff() -> Figure:
     """MRR@10 against queries a second on one thread (the paper's figure of latency); a point is a number of lists.
 
-    The last line of each point counts. Keyword search is one point.
+    The last line of each point counts. Keyword search is one point. All curves have the numbers that stand at one.
     """
     keys = ("system", "batch", "probes")
     lines = list({tuple(line[key] for key in keys): line for line in results.read("tradeoff")}.values())
@@ -52,13 +55,14 @@ def tradeoff() -> Figure:
     figure = Figure(figsize=(4.8 * len(batches), 3.8), layout="constrained")
     systems = dict(zip(dict.fromkeys(line["system"] for line in lines), SYSTEM_STYLES, strict=False))
     for axis, batch in zip(figure.subplots(1, len(batches), squeeze=False, sharey=True)[0], batches, strict=True):
-        for system, (colour, dashes, beside) in systems.items():
+        for system, (colour, dashes) in systems.items():
             own = [line for line in lines if (line["system"], line["batch"]) == (system, batch)]
             speeds, quality = [line["queries a second"] for line in own], [line["MRR@10"] for line in own]
-            axis.plot(speeds, quality, dashes, markersize=4, color=colour, label=system)
-            for line in own[:: len(own) // 3 or 1]:
-                place = (line["queries a second"], line["MRR@10"])
-                axis.annotate(str(line["probes"] or ""), place, beside, textcoords="offset points", size=8)
+            axis.plot(speeds, quality, dashes, markersize=9 if dashes == "*" else 4, color=colour, label=system)
+            for line in own if system == "uncompressed" else []:
+                place, lists = (line["queries a second"], line["MRR@10"]), line["probes"]
+                text = "1 list" if lists == 1 else str(lists)
+                axis.annotate(text, place, (4, 4), textcoords="offset points", size=8)
         title = "one query at a time" if batch == 1 else f"batches of {batch}"
         axis.set(xscale="log", xlabel="queries a second, one thread", title=f"HotpotQA, {title}")
         _tidy(axis)
@@ -67,13 +71,9 @@ def tradeoff() -> Figure:
     return figure
 
 
-SYSTEM_STYLES = (
-    ("#1f77b4", "o-", (6, -8)),
-    ("#2a9d8f", "^--", (-9, -11)),
-    ("#888888", "s:", (4, 4)),
-    ("black", "*", (4, 4)),
-)
-"""Colour, marker and dashes, and where numbers stand beside a point."""
+SYSTEM_STYLES = (("#1f77b4", "o-"), ("#2a9d8f", "^--"), ("#888888", "s:"), ("black", "*"))
+"""Colour, marker and dashes."""
+RIVAL_MARKS = "sD^vP<>X"
 
 
 def recall() -> Figure:
@@ -81,7 +81,8 @@ def recall() -> Figure:
     lines = results.read("recall")
     figure = Figure(figsize=(8.4, 4.6), layout="constrained")
     axis = figure.add_subplot()
-    axis.set_prop_cycle(color=colormaps["Paired"](range(12)))
+    ours_left, theirs_left = iter("o*h"), iter(RIVAL_MARKS)
+    colours = {True: iter(colormaps["Blues"]([0.45, 0.7, 1.0])), False: iter(colormaps["Dark2"](range(8)))}
     for system in dict.fromkeys(line["system"] for line in lines):
         own = {line["step"]: line for line in lines if line["system"] == system}.values()
         ours = system.startswith("RepCONC")
@@ -89,8 +90,10 @@ def recall() -> Figure:
         axis.plot(
             [line["recall"] for line in own],
             [line["queries a second"] for line in own],
-            "o-" if ours else "s--",
-            markersize=4,
+            marker=next(ours_left if ours else theirs_left),
+            linestyle="-" if ours else ":" if "vectors" in system else "--",
+            color=next(colours[ours]),
+            markersize=6 if ours else 5,
             linewidth=2 if ours else 1,
             label=f"{system} ({size:,.0f} bytes)",
         )

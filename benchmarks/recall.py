@@ -174,6 +174,7 @@ def _scann(material: Material) -> Iterator[System]:
         folder.mkdir()
         searcher.serialize(str(folder))
         size = sum(path.stat().st_size for path in folder.iterdir() if reorder or path.name != "dataset.npy")
+        size -= 96 * len(documents)  # four bits take a byte on disk, and half of it in memory
 
         def search(query: np.ndarray, leaves: int, searcher: Any = searcher) -> np.ndarray:
             return np.asarray(searcher.search(query[0], leaves_to_search=leaves)[0])
