@@ -15,15 +15,15 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.figures import Figure, interleaved
 from repconc.additive import AdditiveCodec
-from repconc.codec import Codec, score
+from repconc.codec import Codec
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.codes import CodeIndex
 from repconc.indexes.lists import default_lists
-from repconc.indexes.scan import scan
+from repconc.indexes.scan import DEPTH, scan
 
 M, K, D, BATCH, PROBES = 48, 256, 768, 32, 64
-FIRST, DEPTH = 8, 1000
-"""Bytes of a code that are scanned alone, and documents that are then scored with all of them."""
+FIRST = 8
+"""Bytes of a code that are scanned alone."""
 RIVAL = "product codes of the same bytes"
 
 
@@ -64,7 +64,7 @@ def _searches(additive: Codec, product: Codec, queries: np.ndarray, documents: i
         max(3, repeats // 5),
     )
     yield Figure("scan", seconds["additive"] / seconds["product"], "x", RIVAL, "<= 1.1")
-    yield from _nested(codes, content, tables["additive"][:1], max(3, repeats // 3))
+    yield from _nested(content, documents, tables["additive"][:1], max(3, repeats // 3))
     ids = [str(number) for number in range(documents)]
     codecs: dict[str, Codec] = {"additive": additive, "product": product}
     indexes = {name: CodeIndex(ids, codes, codec, codec) for name, codec in codecs.items()}
@@ -82,15 +82,11 @@ def _searches(additive: Codec, product: Codec, queries: np.ndarray, documents: i
     yield Figure("codebooks, product", shared["product"] / 1e6, "MB")
 
 
-def _nested(codes: np.ndarray, content: np.ndarray, tables: np.ndarray, repeats: int) -> Iterator[Figure]:
+def _nested(content: np.ndarray, documents: int, tables: np.ndarray, repeats: int) -> Iterator[Figure]:
     """The first bytes of all codes, then all bytes of the best: a shorter scan with more to sort."""
-    first, start, stop = to_blocks(codes[:, :FIRST]), np.zeros((1, 1), np.int64), np.full((1, 1), len(codes))
-
-    def shortened() -> np.ndarray:
-        ((places, _),) = scan(first, np.ascontiguousarray(tables[:, :FIRST]), start, stop, DEPTH)
-        return places[np.argsort(-score(tables[0], codes[places]))[:10]]
-
-    seconds = interleaved({"whole": partial(scan, content, tables, start, stop, 10), "shortened": shortened}, repeats)
+    start, stop = np.zeros((1, 1), np.int64), np.full((1, 1), documents)
+    whole = partial(scan, content, tables, start, stop, 10)
+    seconds = interleaved({"whole": whole, "shortened": partial(whole, first=FIRST, depth=DEPTH)}, repeats)
     name = f"scan of the first {FIRST} bytes, {DEPTH:,} documents scored again"
     yield Figure(name, seconds["shortened"] / seconds["whole"], "x", f"a scan of all {M} bytes, one query")
 

@@ -5,23 +5,19 @@
 Residual codes of the trained dense model's vectors, without any training of codes, dev questions, seed 0: once with
 levels learned one after the other, where the first codebooks are those that a code of that size would have, and once
 learned together as the warm-up does. Either way a beam search chooses codewords for the code as a whole, not for its
-first bytes. How long such a scan takes is in `repconc bench additive`.
+first bytes, and one index serves both: its classes of lengths are those of whole codes. How long such a scan takes is
+in `repconc bench additive`.
 """
 
 import argparse
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from benchmarks import results
 from benchmarks.setting import on_dev
-from repconc.additive import AdditiveCodec
-from repconc.codec import score
 from repconc.evaluation.tables import Table
 from repconc.indexes.codes import CodeIndex
 from repconc.quantization.residual import ROUNDS, train_residual
-from repconc.records import Hit, in_order
 
 SUITE = "nested"
 KINDS = {"one after the other": 0, "together": ROUNDS}
@@ -49,35 +45,13 @@ def _measure(name: str, size: int, prefixes: list[int]) -> None:
         if not missing:
             continue
         codec = train_residual(documents, size, setting.recipe.quantizer.codewords, rounds=rounds)
-        search = Nested(setting.examples.document_ids, codec.encode(documents), codec)
+        codes = codec.encode(documents)
+        index = CodeIndex(setting.examples.document_ids, codes, codec, codec.with_lengths(codes))
         for how, (first, depth) in missing.items():
-            means = setting.evaluate(queries, partial(search.find, first=first, depth=depth)).means
+            means = setting.evaluate(queries, partial(index.search, first=first, depth=depth)).means
             line = key | {"how": how, "measures": {measure: round(value, 5) for measure, value in means.items()}}
             results.append(SUITE, line, made_with)
             print(line, flush=True)
-
-
-class Nested:
-    """Codes [N, M] that are searched by their first bytes, then by all of them."""
-
-    def __init__(self, ids: list[str], codes: np.ndarray, codec: AdditiveCodec) -> None:
-        self.ids, self.codes, self.codec = ids, codes, codec
-        self._numbers = {id: number for number, id in enumerate(ids)}
-        coding = codec.with_lengths(codes)
-        self._gains = coding.gains[coding.classes_of(codes)]
-
-    def find(self, queries: np.ndarray, k: int, first: int, depth: int) -> list[list[Hit]]:
-        """The `depth` best by the first bytes, each with the length of its own first bytes; of those the best k."""
-        codes, codec = self.codes[:, :first], AdditiveCodec(self.codec.codebooks[:first], self.codec.dimension)
-        shortlists = CodeIndex(self.ids, codes, codec, codec.with_lengths(codes)).search(queries, depth)
-        tables = self.codec.tables(queries)  # [B, M, K]
-        return [self._again(own, hits)[:k] for own, hits in zip(tables, shortlists, strict=True)]
-
-    def _again(self, tables: np.ndarray, hits: list[Hit]) -> list[Hit]:
-        numbers = np.array([self._numbers[hit.id] for hit in hits])
-        scores = score(tables, self.codes[numbers]) * self._gains[numbers]
-        scored = zip(numbers.tolist(), scores.tolist(), strict=True)
-        return in_order(Hit(self.ids[number], value) for number, value in scored)
 
 
 def nested_table() -> Table:

@@ -42,7 +42,7 @@ class Piece {
         const std::uint16_t* sums = asked.sums;
         for (std::size_t start = 0; start < n_; start += kGroupRows) {
             const std::uint8_t* here = blocks_.data() + start * M_;
-            instructions().group_sums(here, M_, &asked, 1, here);
+            instructions().group_sums(here, M_ * kBlock, M_, &asked, 1, here);
             const std::size_t rows = std::min(kGroupRows, n_ - start);
             int any = 0;
             for (std::size_t row = 0; row < rows; ++row)

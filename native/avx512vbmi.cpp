@@ -135,10 +135,10 @@ std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t r
 // All sums of a group stay in registers, for one query or for two, which share the codes and their masks. Entries are added
 // in pairs, as bytes, before they are added to sums.
 template <std::size_t count>
-void sums_together(const std::uint8_t* codes, std::size_t M, Asked* queries, const std::uint8_t* ahead) {
+void sums_together(const std::uint8_t* codes, std::size_t stride, std::size_t M, Asked* queries, const std::uint8_t* ahead) {
     Sums totals[count][kGroup];
     const auto code_of = [&](std::size_t block, std::size_t m) {
-        const std::size_t row = (block * M + m) * kBlock;
+        const std::size_t row = block * stride + m * kBlock;
         _mm_prefetch(reinterpret_cast<const char*>(ahead + row), _MM_HINT_T0);
         return Code(_mm512_loadu_si512(codes + row));
     };
@@ -163,10 +163,11 @@ void sums_together(const std::uint8_t* codes, std::size_t M, Asked* queries, con
         }
 }
 
-void group_sums(const std::uint8_t* codes, std::size_t M, Asked* queries, std::size_t count, const std::uint8_t* ahead) {
+void group_sums(const std::uint8_t* codes, std::size_t stride, std::size_t M, Asked* queries, std::size_t count,
+                const std::uint8_t* ahead) {
     std::size_t query = 0;
-    for (; query + 2 <= count; query += 2) sums_together<2>(codes, M, queries + query, ahead);
-    if (query < count) sums_together<1>(codes, M, queries + query, ahead);
+    for (; query + 2 <= count; query += 2) sums_together<2>(codes, stride, M, queries + query, ahead);
+    if (query < count) sums_together<1>(codes, stride, M, queries + query, ahead);
 }
 
 }  // namespace

@@ -21,26 +21,23 @@ namespace repconc {
 // A query's tables as bytes, and what their sums say of exact scores.
 class RoundedTables {
   public:
-    // gain: the largest that scores are multiplied by.
-    RoundedTables(const float* tables, std::size_t M, float gain) {
+    // first: of M, those that are rounded; gain: the largest that scores are multiplied by.
+    RoundedTables(const float* tables, std::size_t M, std::size_t first, float gain) {
         float least[kWidest], largest[kWidest];
         const bool finite = instructions().find_bounds(tables, M, least, largest);
-        std::vector<double> widths(M);
         double size = 0.0;
-        for (std::size_t m = 0; m < M; ++m) {
-            const double low = least[m], high = largest[m];
-            widths[m] = high - low, zero_ += low;
-            size += std::max(std::abs(low), std::abs(high));
-        }
+        for (std::size_t m = 0; m < M; ++m) size += std::max(std::abs(double{least[m]}), std::abs(double{largest[m]}));
         // Else sums would tie at infinity.
         if (!finite || !(size * gain <= std::numeric_limits<float>::max())) throw std::overflow_error("Scores would be no finite numbers.");
+        std::vector<double> widths(first);
+        for (std::size_t m = 0; m < first; ++m) widths[m] = double{largest[m]} - double{least[m]}, zero_ += least[m];
         rounding_ = choose_rounding(widths);
-        bytes_.resize(rounding_.tables(M) * kEntries);
-        round(tables, M, least, rounding_, bytes_.data());
+        bytes_.resize(rounding_.tables(first) * kEntries);
+        round(tables, first, least, rounding_, bytes_.data());
         // Each entry is off by half a step at most; and float32 sums and gains round, by less than (M + 1) * eps * size, on
         // both sides.
         const double summing = 2.0 * static_cast<double>(M + 1) * std::numeric_limits<float>::epsilon() * size * rounding_.steps;
-        margin_ = static_cast<double>(M) / 2.0 + summing + 1.0;
+        margin_ = static_cast<double>(first) / 2.0 + summing + 1.0;
     }
 
     Rounded view() const { return {bytes_.data(), rounding_.again.data(), rounding_.again.size()}; }
@@ -71,16 +68,16 @@ struct Candidate {
     const std::uint8_t* code;
     std::uint16_t sum, stride, kind;
     float about = 0.0f;  // its score, by the rounded sum
-    float score = std::numeric_limits<float>::quiet_NaN();  // exact, once it was asked for
+    float score = std::numeric_limits<float>::quiet_NaN();  // exact by the bytes that are scanned, once it was asked for
 };
 
-// The best of one query. From time to time the k best by rounded sums are scored exactly; whatever is then certain to score
+// The best of one query. From time to time those with the best rounded sums are scored exactly; whatever is then certain to score
 // less than all of them is dropped, and need not be taken any more.
 class Candidates {
   public:
-    Candidates(const float* tables, std::size_t M, const RoundedTables& rounded, const std::vector<float>& gains, std::size_t k)
-        : tables_(tables), M_(M), rounded_(&rounded), gains_(gains.data()), thresholds_(gains.size()), k_(k),
-          limit_(std::max<std::size_t>(4 * k, 256)) {}
+    Candidates(const float* tables, const Codes& codes, const RoundedTables& rounded, const std::vector<float>& gains, Wanted wanted)
+        : tables_(tables), M_(codes.M), first_(codes.first), rounded_(&rounded), gains_(gains.data()), thresholds_(gains.size()),
+          wanted_(wanted.k), k_(first_ < M_ ? std::max(wanted.k, wanted.depth) : wanted.k), limit_(std::max<std::size_t>(4 * k_, 256)) {}
 
     // The rounded sum that a document of some class must reach.
     std::uint16_t threshold(std::size_t kind) const { return thresholds_[kind]; }
@@ -99,29 +96,38 @@ class Candidates {
 
     void join(const Candidates& others) { kept_.insert(kept_.end(), others.kept_.begin(), others.kept_.end()); }
 
-    // The k best by exact scores, and all that tie with the last of them.
+    // The best by exact scores, and all that tie with the last of them.
     Found finish() {
         compact();
+        for (Candidate& one : kept_) score(one);
+        keep_best(k_);
+        if (first_ < M_) {
+            for (Candidate& one : kept_) one.score = summed(one, M_);
+            keep_best(wanted_);
+        }
         Found found;
-        for (Candidate& one : kept_) found.positions.push_back(one.position), found.scores.push_back(score(one));
-        if (found.scores.size() <= k_) return found;
-        std::vector<float> sorted = found.scores;
-        std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k_ - 1), sorted.end(), std::greater<>());
-        std::size_t left = 0;
-        for (std::size_t i = 0; i < found.scores.size(); ++i)
-            if (found.scores[i] >= sorted[k_ - 1])
-                found.positions[left] = found.positions[i], found.scores[left++] = found.scores[i];
-        found.positions.resize(left), found.scores.resize(left);
+        for (const Candidate& one : kept_) found.positions.push_back(one.position), found.scores.push_back(one.score);
         return found;
     }
 
   private:
-    // For m = 0 .. M - 1 in this order, as on every other path.
-    float score(Candidate& one) const {
-        if (!std::isnan(one.score)) return one.score;
+    float score(Candidate& one) const { return std::isnan(one.score) ? one.score = summed(one, first_) : one.score; }
+
+    // For m = 0 .. count - 1 in this order, as on every other path.
+    float summed(const Candidate& one, std::size_t count) const {
         float total = 0.0f;
-        for (std::size_t m = 0; m < M_; ++m) total += tables_[m * kEntries + one.code[m * one.stride]];
-        return one.score = gains_[one.kind] * total;
+        for (std::size_t m = 0; m < count; ++m) total += tables_[m * kEntries + one.code[m * one.stride]];
+        return gains_[one.kind] * total;
+    }
+
+    // Those with the highest scores, and all that tie with the last of them.
+    void keep_best(std::size_t count) {
+        if (kept_.size() <= count) return;
+        std::vector<float> scores;
+        for (const Candidate& one : kept_) scores.push_back(one.score);
+        const auto last = scores.begin() + static_cast<std::ptrdiff_t>(count - 1);
+        std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
+        std::erase_if(kept_, [least = *last](const Candidate& one) { return one.score < least; });
     }
 
     void compact() {
@@ -138,11 +144,11 @@ class Candidates {
     }
 
     const float* tables_;
-    std::size_t M_;
+    std::size_t M_, first_;
     const RoundedTables* rounded_;
     const float* gains_;
     std::vector<std::uint16_t> thresholds_;
-    std::size_t k_, limit_;
+    std::size_t wanted_, k_, limit_;  // k: how many are looked for by the bytes that are scanned
     std::vector<Candidate> kept_;
 };
 

@@ -66,9 +66,9 @@ struct Instructions {
     std::uint64_t (*block_sums)(const std::uint8_t* codes, std::size_t M, std::size_t rows, const Rounded& query,
                                 std::uint16_t threshold, std::uint16_t* sums);
 
-    // The same for kGroup whole blocks that follow each other, and for some queries. `ahead` is where the next group lies,
-    // which is fetched from memory meanwhile.
-    void (*group_sums)(const std::uint8_t* codes, std::size_t M, Asked* queries, std::size_t count,
+    // The same for kGroup whole blocks, `stride` bytes from one to the next, and for some queries; M may be less than the bytes
+    // of a code. `ahead` is where the next group lies, which is fetched from memory meanwhile.
+    void (*group_sums)(const std::uint8_t* codes, std::size_t stride, std::size_t M, Asked* queries, std::size_t count,
                        const std::uint8_t* ahead);
 
     // The inner products of a centroid as bytes with some queries as 16-bit numbers [count, width]; all are padded.
@@ -102,10 +102,11 @@ void products_one_by_one(const std::int8_t* centroid, const std::int16_t* querie
 
 // For instruction sets that gain nothing from a group: one block after the other.
 template <auto block_sums>
-void group_of_blocks(const std::uint8_t* codes, std::size_t M, Asked* queries, std::size_t count, const std::uint8_t*) {
+void group_of_blocks(const std::uint8_t* codes, std::size_t stride, std::size_t M, Asked* queries, std::size_t count,
+                     const std::uint8_t*) {
     for (Asked* query = queries; query < queries + count; ++query)
         for (std::size_t block = 0; block < kGroup; ++block)
-            query->above[block] = block_sums(codes + block * kBlock * M, M, kBlock, query->query, query->threshold,
+            query->above[block] = block_sums(codes + block * stride, M, kBlock, query->query, query->threshold,
                                              query->sums + block * kBlock);
 }
 

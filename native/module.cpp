@@ -77,7 +77,7 @@ std::vector<std::vector<Range>> ranges_of(const Input<std::int64_t, 2>& starts, 
 // Where the results of each query end, their positions and their scores.
 nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input<std::int64_t, 2> starts,
                      Input<std::int64_t, 2> stops, std::size_t k, std::optional<Input<std::uint8_t, 1>> allowed,
-                     std::size_t threads, Input<float, 1> gains) {
+                     std::size_t threads, Input<float, 1> gains, std::size_t first, std::size_t depth) {
     require_aligned(tables, starts, stops, gains);
     const std::size_t B = tables.shape(0), M = tables.shape(1);
     require(M >= 1 && M <= kWidest, "Codes must have 1 to 257 bytes.");
@@ -86,6 +86,7 @@ nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input
     require(starts.shape(0) == B && stops.shape(0) == B, "There are not as many rows of lists as tables.");
     require(starts.shape(1) == stops.shape(1), "There are not as many stops as starts.");
     require(k >= 1, "k is 0; at least one result must be asked for.");
+    require(first >= 1 && first <= M, "A code does not have as many first bytes.");
     const std::size_t classes = gains.shape(0);
     require(classes >= 1 && classes <= kEntries && starts.shape(1) % classes == 0, "Lists and gains do not fit together.");
     for (std::size_t place = 0; place < classes; ++place)
@@ -93,12 +94,12 @@ nb::tuple scan_codes(Input<std::uint8_t, 1> codes, Input<float, 3> tables, Input
     const std::size_t documents = codes.shape(0) / M;
     require(!allowed || allowed->shape(0) * 8 >= documents, "The bitmap is shorter than the codes.");
     const auto lists = ranges_of(starts, stops, classes, documents);
-    const Codes where{codes.data(), M, allowed ? allowed->data() : nullptr, allowed ? allowed->shape(0) : 0};
+    const Codes where{codes.data(), M, first, allowed ? allowed->data() : nullptr, allowed ? allowed->shape(0) : 0};
     const std::vector<float> multiplied(gains.data(), gains.data() + classes);
     std::vector<Found> found;
     {
         nb::gil_scoped_release unlocked;
-        found = scan(where, tables.data(), lists, multiplied, k, threads, interrupted);
+        found = scan(where, tables.data(), lists, multiplied, {k, std::min(depth, documents)}, threads, interrupted);
     }
     if (PyErr_Occurred()) throw nb::python_error();
     std::size_t total = 0;
@@ -272,7 +273,7 @@ NB_MODULE(_kernel, module) {
     module.doc() = "The native search; see docs/kernel.md.";
     module.def("scan", &scan_codes, arg("codes").noconvert(), arg("tables").noconvert(), arg("starts").noconvert(),
                arg("stops").noconvert(), arg("k"), arg("allowed").noconvert().none(), arg("threads"),
-               arg("gains").noconvert());
+               arg("gains").noconvert(), arg("first"), arg("depth"));
     module.def("tables", &tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
     module.def("additive_tables", &additive_tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
     module.def("levels", &levels_of, arg("centroids").noconvert());

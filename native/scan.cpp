@@ -1,6 +1,7 @@
 // Tables are rounded to bytes for the scan. The rounded sum of a document differs from its exact sum by a known bound, so
 // that whatever could be among the best k is kept, and summed again with the float tables, for m = 0 .. M - 1. The score is
-// that sum times the gain of its class.
+// that sum times the gain of its class. Where the first bytes of codes are scanned alone, so are the best documents by these; then
+// they are summed again with all bytes.
 
 #include "scan.hpp"
 
@@ -64,7 +65,7 @@ void scan_piece(const Codes& codes, Range piece, std::int64_t next, Asked* asked
     for (; start + kGroupRows <= piece.stop; start += kGroupRows) {
         const std::int64_t after = start + kGroupRows;
         ask(start, after);
-        use.group_sums(at(start), codes.M, asked, count, at(after < piece.stop ? after : next));
+        use.group_sums(at(start), codes.M * kBlock, codes.first, asked, count, at(after < piece.stop ? after : next));
         for (std::size_t query = 0; query < count; ++query)
             for (std::size_t part = 0; part < kGroup; ++part)
                 take(query, asked[query].above[part], start + static_cast<std::int64_t>(part * kBlock), kRows,
@@ -76,7 +77,7 @@ void scan_piece(const Codes& codes, Range piece, std::int64_t next, Asked* asked
         for (std::size_t query = 0; query < count; ++query) {
             Asked& own = asked[query];
             const std::uint64_t found =
-                use.block_sums(at(start), codes.M, static_cast<std::size_t>(rows), own.query, own.threshold, own.sums);
+                use.block_sums(at(start), codes.first, static_cast<std::size_t>(rows), own.query, own.threshold, own.sums);
             take(query, found, start, rows, own.sums, first);
         }
     }
@@ -125,13 +126,13 @@ std::vector<Unit> units_of(const std::vector<Visit>& visits) {
 }  // namespace
 
 std::vector<Found> scan(const Codes& codes, const float* tables, const std::vector<std::vector<Range>>& lists,
-                        const std::vector<float>& gains, std::size_t k, std::size_t threads, const std::function<bool()>& interrupted) {
+                        const std::vector<float>& gains, Wanted wanted, std::size_t threads, const std::function<bool()>& interrupted) {
     const std::size_t size = codes.M * kEntries, count = lists.size();
     std::vector<RoundedTables> rounded;
     const float gain = std::max(1.0f, *std::max_element(gains.begin(), gains.end()));
-    for (std::size_t query = 0; query < count; ++query) rounded.emplace_back(tables + query * size, codes.M, gain);
+    for (std::size_t query = 0; query < count; ++query) rounded.emplace_back(tables + query * size, codes.M, codes.first, gain);
     std::vector<Candidates> fresh;
-    for (std::size_t query = 0; query < count; ++query) fresh.emplace_back(tables + query * size, codes.M, rounded[query], gains, k);
+    for (std::size_t query = 0; query < count; ++query) fresh.emplace_back(tables + query * size, codes, rounded[query], gains, wanted);
     const std::vector<Visit> visits = visits_of(lists);
     const std::vector<Unit> units = units_of(visits);
     std::size_t all = 0;  // documents, each as often as it is read

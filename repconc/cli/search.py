@@ -5,7 +5,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ def search(
     filter: Annotated[
         str | None, typer.Option("--filter", help="""Over metadata: 'year >= 2020 and lang = "en"'.""")
     ] = None,
+    first: Annotated[
+        int | None, typer.Option(min=1, help="Bytes of a code to scan; the best are scored with all. [default: all]")
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="For many questions. [default: 1]")] = None,
     vectors: Annotated[
         Path | None, typer.Option(help="Query vectors instead of a question: .npy, .npz, .safetensors or .parquet.")
@@ -44,32 +47,26 @@ def search(
     from repconc.indexes.ivf import Index
     from repconc.search import Searcher, encoder_of
 
-    index = Index(folder)
+    index, options = Index(folder), {"probes": probes, "filter": filter, "first": first, "documents": True}
     if vectors is not None:
         if question is not None:
             raise RepconcError("Give a question or query vectors, not both.")
-        _search_vectors(index, open_matrix(vectors, name), k, threads, probes, filter, as_json)
+        _search_vectors(index, open_matrix(vectors, name), k, threads, options, as_json)
         return
     searcher = Searcher(index, encoder_of(index, name=model))
     questions = [question] if question is not None else (line.strip() for line in input_lines() if line.strip())
     for group in _groups(questions):
-        answers = searcher.search(group, k, threads, probes=probes, filter=filter, documents=True)
+        answers = searcher.search(group, k, threads, **options)
         for text, hits in zip(group, answers, strict=True):
             _print(text, hits, as_json, alone=question is not None)
 
 
 def _search_vectors(
-    index: "Index",
-    queries: "Matrix",
-    k: int,
-    threads: int | None,
-    probes: int | None,
-    filter: str | None,
-    as_json: bool,
+    index: "Index", queries: "Matrix", k: int, threads: int | None, options: dict[str, Any], as_json: bool
 ) -> None:
     number = 0
     for block in queries.blocks(QUESTIONS_AT_A_TIME):
-        for hits in index.search(block, k, threads, probes=probes, filter=filter, documents=True):
+        for hits in index.search(block, k, threads, **options):
             _print(f"row {number}", hits, as_json, alone=False)
             number += 1
 

@@ -19,18 +19,24 @@ def to_blocks(codes: np.ndarray) -> np.ndarray:
     return np.concatenate([blocks.reshape(-1), codes[whole:].T.reshape(-1)])
 
 
-def scores_of(content: np.ndarray, start: int, stop: int, tables: np.ndarray) -> np.ndarray:
-    """[n]: for the list at positions start .. stop - 1, the sums of table entries [M, K] in the order of the blocks."""
+def scores_of(content: np.ndarray, start: int, stop: int, tables: np.ndarray, first: int) -> np.ndarray:
+    """[n, 2]: for the list at positions start .. stop - 1, the sums of table entries [M, K] in the order of the bytes.
+
+    Those of the first bytes, and those of all.
+    """
     M, n = len(tables), stop - start
     whole = n - n % DOCUMENTS
     middle = (start + whole) * M
     blocks = content[start * M : middle].reshape(-1, M, DOCUMENTS)
     rest = content[middle : stop * M].reshape(M, -1)
     sums, last = np.zeros((len(blocks), DOCUMENTS), np.float32), np.zeros(n - whole, np.float32)
+    scores = []
     for m in range(M):
         sums += tables[m][blocks[:, m]]
         last += tables[m][rest[m]]
-    return np.concatenate([sums.reshape(-1), last])
+        if m + 1 == first:
+            scores.append(np.concatenate([sums.reshape(-1), last]))
+    return np.stack([*scores, np.concatenate([sums.reshape(-1), last])], axis=1)
 
 
 def codes_at(content: np.ndarray, offsets: np.ndarray, positions: np.ndarray, M: int) -> np.ndarray:

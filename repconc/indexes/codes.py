@@ -11,7 +11,7 @@ from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.queries import in_groups, read_queries, whole_number
-from repconc.indexes.scan import Found, scan
+from repconc.indexes.scan import DEPTH, Found, scan
 from repconc.records import Hit, in_order
 
 
@@ -25,11 +25,16 @@ class ByClass:
         self._stops = np.cumsum(np.bincount(classes, minlength=len(gains)))  # [C]
         self.content = to_blocks(codes if self._order is None else codes[self._order])  # one list of all
 
-    def scan(self, tables: np.ndarray, k: int, threads: int) -> Found:
-        """For tables [B, M, K] the numbers of the best documents and their scores, with all ties, in no order."""
+    def scan(self, tables: np.ndarray, k: int, threads: int, first: int | None = None, depth: int = 0) -> Found:
+        """For tables [B, M, K] the numbers of the best documents and their scores, with all ties, in no order.
+
+        first, depth: as the scan has them.
+        """
         stops = np.tile(self._stops, (len(tables), 1))
         starts = np.tile(np.append(0, self._stops[:-1]), (len(tables), 1))
-        found = scan(self.content, tables, starts, stops, k, threads=threads, gains=self._gains)
+        found = scan(
+            self.content, tables, starts, stops, k, threads=threads, gains=self._gains, first=first, depth=depth
+        )
         if self._order is None:
             return found
         return [(self._order[places].astype(np.int64), scores) for places, scores in found]
@@ -55,13 +60,24 @@ class CodeIndex:
         mapping = self.codec.map.nbytes if self.codec.map else 0
         return self._classes.content.nbytes + self.codec.codebooks.nbytes + mapping
 
-    def search(self, queries: np.ndarray, k: int = 10, threads: int | None = None) -> list[list[Hit]]:
-        """The k best documents of each query. queries: [B, D]"""
+    def search(
+        self,
+        queries: np.ndarray,
+        k: int = 10,
+        threads: int | None = None,
+        *,
+        first: int | None = None,
+        depth: int = DEPTH,
+    ) -> list[list[Hit]]:
+        """The k best documents of each query. queries: [B, D]
+
+        first: bytes of each code that are scanned, default all; the `depth` best by these are scored with all bytes.
+        """
         vectors, k = read_queries(queries, self.codec.dimension), whole_number("k", k)
         workers = 1 if threads is None else whole_number("threads", threads)
         hits = []
         for group in in_groups(vectors, self.codec):
-            for places, scores in self._classes.scan(self.codec.tables_of(group), k, workers):
+            for places, scores in self._classes.scan(self.codec.tables_of(group), k, workers, first, depth):
                 found = zip(places.tolist(), scores.tolist(), strict=True)
                 hits.append(in_order(Hit(self.ids[place], score) for place, score in found)[:k])
         return hits

@@ -13,6 +13,9 @@ from repconc.kernel import kernel
 WIDEST = 257
 """Bytes of a code that the kernel can sum in 16 bits."""
 
+DEPTH = 1000
+"""Documents that the first bytes of codes choose, before all bytes are read: with half of them nothing is lost."""
+
 TOO_LARGE = "A query vector holds values too large to multiply."
 
 PLAIN = np.ones(1, np.float32)
@@ -31,6 +34,8 @@ def scan(
     allowed: np.ndarray | None = None,
     threads: int = 1,
     gains: np.ndarray = PLAIN,
+    first: int | None = None,
+    depth: int = 0,
 ) -> Found:
     """Of each query the k best documents of its lists, and all that tie with the k-th; in no order.
 
@@ -38,7 +43,11 @@ def scan(
     lists, none twice, the most promising first; allowed: a bitmap by position, or None; gains: [C], where each list
     lies in C classes one after the other, and starts and stops are [B, P * C], those of its classes. A score is the
     gain of its class times the float32 sum of table entries for m = 0 .. M - 1.
+
+    first: bytes of each code that are read, default all; the `depth` best documents by these, with all that tie, are
+    scored with all bytes, and of them the k best are given. Fewer than k are no depth.
     """
+    first, depth = tables.shape[1] if first is None else first, max(k, depth)
     native = kernel()
     if threads < 1:
         raise RepconcError(f"threads is {threads}; at least one must search.")
@@ -47,9 +56,10 @@ def scan(
         if not largest <= np.finfo(np.float32).max:
             raise RepconcError(TOO_LARGE)
         rows = zip(tables, starts, stops, strict=True)
-        return [_plain(content, own, first, last, k, allowed, gains) for own, first, last in rows]
+        return [_plain(content, own, start, stop, k, allowed, gains, first, depth) for own, start, stop in rows]
     try:
-        ends, positions, scores = native.scan(content, _whole(tables), starts, stops, k, allowed, threads, gains)
+        lists = (starts, stops, k, allowed, threads, gains, first, depth)
+        ends, positions, scores = native.scan(content, _whole(tables), *lists)
     except OverflowError as error:
         raise RepconcError(TOO_LARGE) from error
     stops_of = ends.tolist()
@@ -71,15 +81,19 @@ def _plain(
     k: int,
     allowed: np.ndarray | None,
     gains: np.ndarray,
+    first: int,
+    depth: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    positions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    positions, scores = [np.empty(0, np.int64)], [np.empty((0, 2), np.float32)]  # by the first bytes, and by all
     C = len(gains)
     for start, stop, sizes in zip(starts[::C], stops[C - 1 :: C], (stops - starts).reshape(-1, C), strict=True):
-        here, values = np.arange(start, stop), scores_of(content, int(start), int(stop), tables)
-        values *= np.repeat(gains, sizes)
+        here, values = np.arange(start, stop), scores_of(content, int(start), int(stop), tables, first)  # [n], [n, 2]
+        values *= np.repeat(gains, sizes)[:, None]
         if allowed is not None:
             passing = np.unpackbits(allowed[start // 8 : -(-stop // 8)], bitorder="little")[start % 8 :][: stop - start]
             here, values = here[passing.astype(bool)], values[passing.astype(bool)]
         positions.append(here)
         scores.append(values)
-    return best_places(np.concatenate(positions), np.concatenate(scores), k)
+    whole = np.concatenate(scores)
+    shortlist, _ = best_places(np.arange(len(whole)), whole[:, 0], depth)
+    return best_places(np.concatenate(positions)[shortlist], whole[shortlist, 1], k)

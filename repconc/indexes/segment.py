@@ -121,15 +121,26 @@ class SegmentReader:
         return files + ([self._removed] if self._removed else [])
 
     def search(
-        self, tables: np.ndarray, lists: np.ndarray, k: int, tree: Filter | None, threads: int, bounds: Bounds
+        self,
+        tables: np.ndarray,
+        lists: np.ndarray,
+        k: int,
+        tree: Filter | None,
+        threads: int,
+        bounds: Bounds,
+        first: int | None = None,
+        depth: int = 0,
     ) -> Found:
-        """The best documents of some lists that are not removed and pass a filter. tables: [B, M, K]; lists: [B, P]"""
+        """The best documents of some lists that are not removed and pass a filter. tables: [B, M, K]; lists: [B, P]
+
+        first, depth: as the scan has them.
+        """
         C = len(self._gains)
         cells = lists if C == 1 else (C * lists[..., None] + np.arange(C)).reshape(len(lists), -1)  # [B, P * C]
         starts, stops = self.offsets[cells], self.offsets[cells + 1]
         self.codes.touch(starts * self._blocks, stops * self._blocks)
         allowed = None if tree is None and self._removed is None else self._allowed(tree, bounds)
-        return scan(self.codes.untouched(), tables, starts, stops, k, allowed, threads, self._gains)
+        return scan(self.codes.untouched(), tables, starts, stops, k, allowed, threads, self._gains, first, depth)
 
     def codes_at(self, positions: np.ndarray) -> np.ndarray:
         """[n, M]"""

@@ -51,11 +51,14 @@ def make_tables(kind: str, M: int, K: int, random: np.random.Generator) -> np.nd
     threads=st.integers(1, 3),
     classes=st.integers(1, 5),
     spread=st.sampled_from([0.0, 0.1, 3.0]),
+    read=st.sampled_from([None, 0.0, 0.3, 0.9]),
+    depth=st.integers(0, 600),
     seed=st.integers(0, 99),
 )
-def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, classes, spread, seed):
+def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, classes, spread, read, depth, seed):
     """kinds: of the tables of each query; few: codes from two values only, so that many tie; share: of the documents
-    that a bitmap lets pass; classes: of each list, some of them empty; spread: of the logarithms of their gains."""
+    that a bitmap lets pass; classes: of each list, some of them empty; spread: of the logarithms of their gains;
+    read: of the bytes, to find what is then scored with all of them."""
     random = np.random.default_rng(seed)
     tables = np.stack([make_tables(kind, M, K, random) for kind in kinds])
     lists = [random.integers(0, min(K, 2) if few else K, (n, M)).astype(np.uint8) for n in sizes]
@@ -71,20 +74,25 @@ def test_it_gives_the_plain_result(M, K, sizes, k, kinds, few, share, threads, c
     starts, stops = (
         np.ascontiguousarray(part.reshape(len(kinds), -1)) for part in (bounds[chosen, :-1], bounds[chosen, 1:])
     )
-    found = scan(content, tables, starts, stops, k, allowed, threads, gains)
+    first = None if read is None else 1 + int(read * (M - 1))
+    found = scan(content, tables, starts, stops, k, allowed, threads, gains, first, depth)
 
     codes = np.concatenate(lists)
     for (positions, scores), own, probed in zip(found, tables, chosen, strict=True):
         totals, there = np.zeros(offsets[-1], np.float32), np.zeros(offsets[-1], bool)
         for m in range(M):
             totals += own[m][codes[:, m]]
+            if m + 1 == (first or M):
+                shorter = totals.copy()
         for number in probed:
             there[offsets[number] : offsets[number + 1]] = True
             for start, stop, gain in zip(bounds[number], bounds[number, 1:], gains, strict=False):
                 totals[start:stop] *= gain
+                shorter[start:stop] *= gain
         expected = np.flatnonzero(there & passing)
-        if k < len(expected):
-            expected = expected[totals[expected] >= np.sort(totals[expected])[-k]]
+        for scored, count in ((shorter, max(k, depth)), (totals, k)):
+            if count < len(expected):
+                expected = expected[scored[expected] >= np.sort(scored[expected])[-count]]
         order = np.argsort(positions)
         assert np.array_equal(positions[order], expected)
         assert np.array_equal(scores[order], totals[expected])
@@ -252,6 +260,9 @@ def test_an_index_is_the_same_on_every_path(path):
         {"gains": np.full(1, np.nan, np.float32)},
         {"gains": np.full(1, np.inf, np.float32)},
         {"gains": np.ones(1)},
+        {"first": 0},
+        {"first": 4},
+        {"depth": -1},
     ],
     ids=lambda changes: next(iter(changes)),
 )
@@ -265,6 +276,8 @@ def test_malformed_arrays_are_refused(changes):
         "allowed": None,
         "threads": 1,
         "gains": np.ones(1, np.float32),
+        "first": 2,
+        "depth": 3,
     }
     assert len(kernel().scan(*good.values())[1]) == 4
     bad = good | ({"stops": np.array([[0]])} if list(changes) == ["starts"] else {}) | changes

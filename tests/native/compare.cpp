@@ -53,8 +53,9 @@ bool same_sums(const Instructions& set, std::size_t M, std::size_t rows, std::ui
             some[query].query = same[query].query = {others.data() + query * most * kEntries, again.data(), 2 * query};
             some[query].threshold = same[query].threshold = static_cast<std::uint16_t>(threshold + 7 * query);
         }
-        set.group_sums(codes.data(), M, some.data(), count, codes.data());
-        kPortable.group_sums(codes.data(), M, same.data(), count, codes.data());
+        const std::size_t first = count == 2 ? M : (M + 1) / 2;  // all bytes, or those that come first
+        set.group_sums(codes.data(), M * kBlock, first, some.data(), count, codes.data());
+        kPortable.group_sums(codes.data(), M * kBlock, first, same.data(), count, codes.data());
         for (std::size_t query = 0; query < count; ++query)
             for (std::size_t row = 0; row < kGroup * kBlock; ++row) {
                 const Asked &own = some[query], &wanted = same[query];
@@ -128,7 +129,7 @@ bool same_search(std::size_t M, std::size_t documents, std::size_t k) {
     const std::vector<std::int64_t> stops{static_cast<std::int64_t>(documents / 3), static_cast<std::int64_t>(documents)};
     const auto list = Range{0, stops[1], stops.data()};
     const std::vector<float> gains{1.5f, 0.7f};
-    const auto found = scan({codes.data(), M, nullptr, 0}, tables.data(), {{list}, {list}}, gains, k, 2, [] { return false; });
+    const auto found = scan({codes.data(), M, M, nullptr, 0}, tables.data(), {{list}, {list}}, gains, {k, k}, 2, [] { return false; });
     for (std::size_t query = 0; query < 2; ++query) {
         std::vector<float> scores(documents);
         for (std::size_t place = 0; place < documents; ++place) {
