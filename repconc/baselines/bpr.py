@@ -41,18 +41,22 @@ class HashingLoss(StageOneLoss):
     constrained = False
 
     def __call__(self, queries: Tensor, documents: Tensor, rows: Rows) -> dict[str, Tensor]:
-        # Entries are about 1 before tanh, however long the vectors are.
-        steep = steepness(self.step) * documents.shape[1] ** 0.5 / documents.detach().norm(dim=1).mean()
-        hashed = (steep * documents).tanh()  # [N, D]
+        steep = steepness(self.step)
+        hashed = (steep * evened(documents)).tanh()  # [N, D]
         ranked = ranking_of_scores(
             self.scale * queries @ hashed.T / documents.shape[1] ** 0.5, rows.positives, rows.masked
         )
-        agreement = (steep * queries).tanh() @ hashed.T  # [B, N]
+        agreement = (steep * evened(queries)).tanh() @ hashed.T  # [B, N]
         right = agreement.gather(1, rows.positives[:, None])
         hinge = (MARGIN - right + agreement).relu().masked_fill(rows.masked, 0.0)
         candidates = hinge.mean()  # the positive's own column is masked
         self.last = documents.detach(), self.quantizer.assign(documents[rows.own], None)
         return {"ranking": rows.query_share * (ranked + candidates)}
+
+
+def evened(vectors: Tensor) -> Tensor:
+    """[N, D]: with entries of about 1, however long the encoder's vectors are."""
+    return vectors * (vectors.shape[1] ** 0.5 / vectors.detach().norm(dim=1).mean())
 
 
 def steepness(step: int) -> float:

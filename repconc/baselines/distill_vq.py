@@ -26,9 +26,9 @@ class DistilledLoss(StageOneLoss):
 
 def recipe(base: Recipe) -> Recipe:
     """A teacher can say of retrieved documents how right they are, also where a recipe leaves them out."""
-    stage = one_stage(base).stage_one
-    taught = stage.model_copy(update={"distillation": 1.0, "hard": max(1, stage.hard)})
-    return base.model_copy(update={"stage_one": taught})
+    longer = one_stage(base)
+    taught = longer.stage_one.model_copy(update={"distillation": 1.0, "hard": max(1, longer.stage_one.hard)})
+    return longer.model_copy(update={"stage_one": taught})
 
 
 def train(trainer: Trainer) -> list[State]:

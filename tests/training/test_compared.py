@@ -8,9 +8,10 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from repconc.baselines import bpr, mopq
+from repconc.baselines import bpr, distill_vq, mopq
 from repconc.baselines.registry import methods
 from repconc.quantization.product import ProductQuantizer
+from repconc.training.dpq import DifferentiableLoss
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import Quantizer, Recipe, StageOne, StageTwo
 from repconc.training.trainer import Trainer
@@ -56,6 +57,30 @@ def test_choosing_by_chance_has_the_value_of_the_nearest_and_the_gradient_of_all
     quantized.square().sum().backward()
     assert documents.grad.abs().sum() > 0
     assert (quantizer.codebooks.grad.abs().sum(dim=2) > 0).all(), "codewords that nobody took move too"
+
+
+def test_the_squared_error_of_dpq_moves_codewords_only():
+    torch.manual_seed(0)
+    quantizer = ProductQuantizer(torch.randn(2, 8, 3), 6)
+    loss = DifferentiableLoss(quantizer, None, 1.0, 1.0, Ranks())
+    documents = torch.randn(5, 6, requires_grad=True)
+    codes = quantizer.assign(documents.detach(), None)
+    loss.clustered(documents, quantizer.decode(codes)).backward()
+    assert documents.grad is None
+    assert quantizer.codebooks.grad.abs().sum() > 0
+
+
+def test_how_long_vectors_are_does_not_change_what_tanh_sees():
+    torch.manual_seed(0)
+    vectors = torch.nn.functional.normalize(torch.randn(40, 16), dim=1)
+    torch.testing.assert_close(bpr.evened(vectors), 4 * vectors)
+    torch.testing.assert_close(bpr.evened(30 * vectors), 4 * vectors)
+
+
+def test_a_teacher_says_how_right_retrieved_documents_are_also_where_labels_do_not():
+    alone = RECIPE.model_copy(update={"stage_one": RECIPE.stage_one.model_copy(update={"hard": 0})})
+    assert distill_vq.recipe(alone).stage_one.hard == 1
+    assert distill_vq.recipe(RECIPE).stage_one.hard == RECIPE.stage_one.hard
 
 
 def test_signs_are_the_nearest_corners_of_a_cube():
