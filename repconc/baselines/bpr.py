@@ -56,7 +56,9 @@ class HashingLoss(StageOneLoss):
 
 def evened(vectors: Tensor) -> Tensor:
     """[N, D]: with entries of about 1, however long the encoder's vectors are."""
-    return vectors * (vectors.shape[1] ** 0.5 / vectors.detach().norm(dim=1).mean())
+    length = torch.linalg.vector_norm(vectors.detach(), dim=1).mean()
+    scaled: Tensor = vectors * (vectors.shape[1] ** 0.5 / length)
+    return scaled
 
 
 def steepness(step: int) -> float:
