@@ -21,6 +21,7 @@ from repconc.search import encoder_of
 from repconc.vectors import CorpusDigest, Vectors
 
 DOCUMENTS_AT_A_TIME = 4096
+"""That are encoded between two steps of a progress bar."""
 
 
 def build_index(
@@ -91,12 +92,16 @@ def add_vectors(
 def coded(
     encoder: Encoder, coding: Codec, documents: Iterable[Document], progress: Progress, total: int = 0
 ) -> Batches:
-    """Documents with their codes, some thousands at a time."""
+    """Documents with their codes, as many at a time as are best coded together."""
     reader, done = iter(documents), 0
-    while group := list(islice(reader, DOCUMENTS_AT_A_TIME)):
-        yield group, coding.encode(encoder.embed_documents([document.full_text for document in group]))
-        done += len(group)
-        progress(done, total)
+    while group := list(islice(reader, coding.at_a_time)):
+        vectors = []
+        for start in range(0, len(group), DOCUMENTS_AT_A_TIME):
+            texts = [document.full_text for document in group[start : start + DOCUMENTS_AT_A_TIME]]
+            vectors.append(encoder.embed_documents(texts))
+            done += len(texts)
+            progress(done, total)
+        yield group, coding.encode(np.concatenate(vectors))
 
 
 def _coded_vectors(
@@ -109,14 +114,14 @@ def _coded_vectors(
     reader = iter(dataset.documents) if dataset else None
     done, digest = 0, CorpusDigest()
     for ids, block in zip(vectors.id_blocks(), vectors.blocks(), strict=True):
-        for start in range(0, len(block), DOCUMENTS_AT_A_TIME):
-            names = ids[start : start + DOCUMENTS_AT_A_TIME]
+        for start in range(0, len(block), coding.at_a_time):
+            names = ids[start : start + coding.at_a_time]
             group = [Document(name, "") for name in names] if reader is None else list(islice(reader, len(names)))
             if [document.id for document in group] != names:
                 raise RepconcError(f"The vectors in {vectors.folder} are not those of this data set; encode it first.")
             for document in group:
                 digest.add(document)
-            yield group, coding.encode(block[start : start + DOCUMENTS_AT_A_TIME])
+            yield group, coding.encode(block[start : start + coding.at_a_time])
             done += len(names)
             progress(done, len(vectors))
     if reader is not None and (next(reader, None) is not None or digest.hexdigest() != vectors.plan.corpus_sha256):
