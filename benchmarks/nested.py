@@ -22,6 +22,7 @@ from repconc.quantization.residual import ROUNDS, train_residual
 SUITE = "nested"
 KINDS = {"one after the other": 0, "together": ROUNDS}
 DEPTHS = (100, 300, 1000)
+MEASURES = ("MRR@10", "R@100")
 
 
 def main() -> None:
@@ -57,10 +58,10 @@ def _measure(name: str, size: int, prefixes: list[int]) -> None:
 def nested_table() -> Table:
     """How the levels were learned, what was searched, and what dev questions found."""
     rows: list[list[Any]] = [
-        [f"{line['dataset']}, {line['levels']}", line["how"], *(f"{value:.3f}" for value in line["measures"].values())]
+        [f"{line['dataset']}, {line['levels']}", line["how"], *(f"{line['measures'][name]:.3f}" for name in MEASURES)]
         for line in results.read(SUITE)
     ]
-    return Table(["set, levels learned", "bytes that are scanned", "MRR@10", "R@100"], rows)
+    return Table(["set, levels learned", "bytes that are scanned", *MEASURES], rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // Tables are rounded to bytes for the scan. The rounded sum of a document differs from its exact sum by a known bound, so
 // that whatever could be among the best k is kept, and summed again with the float tables, for m = 0 .. M - 1. The score is
-// that sum times the gain of its class. Where the first bytes of codes are scanned alone, so are the best documents by these; then
-// they are summed again with all bytes.
+// that sum times the gain of its class. Where only the first bytes of codes are scanned, all of this is done with those; the best
+// documents are then summed once more, with all bytes.
 
 #include "scan.hpp"
 

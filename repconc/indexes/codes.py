@@ -11,7 +11,7 @@ from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import to_blocks
 from repconc.indexes.queries import in_groups, read_queries, whole_number
-from repconc.indexes.scan import DEPTH, Found, scan
+from repconc.indexes.scan import Found, depth_for, scan
 from repconc.records import Hit, in_order
 
 
@@ -67,7 +67,7 @@ class CodeIndex:
         threads: int | None = None,
         *,
         first: int | None = None,
-        depth: int = DEPTH,
+        depth: int | None = None,
     ) -> list[list[Hit]]:
         """The k best documents of each query. queries: [B, D]
 
@@ -75,9 +75,10 @@ class CodeIndex:
         """
         vectors, k = read_queries(queries, self.codec.dimension), whole_number("k", k)
         workers = 1 if threads is None else whole_number("threads", threads)
+        deep = depth_for(k) if depth is None else whole_number("depth", depth)
         hits = []
         for group in in_groups(vectors, self.codec):
-            for places, scores in self._classes.scan(self.codec.tables_of(group), k, workers, first, depth):
+            for places, scores in self._classes.scan(self.codec.tables_of(group), k, workers, first, deep):
                 found = zip(places.tolist(), scores.tolist(), strict=True)
                 hits.append(in_order(Hit(self.ids[place], score) for place, score in found)[:k])
         return hits

@@ -20,7 +20,6 @@ from repconc.indexes.lists import Lists
 from repconc.indexes.manifest import Segment, read_manifest
 from repconc.indexes.queries import in_groups, read_queries, whole_number
 from repconc.indexes.ranking import Part, rank
-from repconc.indexes.scan import DEPTH
 from repconc.indexes.segment import SegmentReader
 from repconc.indexes.stopwatch import Stopwatch
 from repconc.records import Document, Hit, Hits
@@ -147,7 +146,8 @@ class Index:
         probes: lists to read, default as tuned; more are read where they hold fewer than k documents that pass.
         filter: a text, or what `read_filter` made of it. documents: with title, text and metadata. stopwatch: for the
         steps probe, scan and documents. bounds: when to give up. first: bytes of each code that are scanned, default
-        all; the thousand best documents by these are then scored with all bytes (ten times k, where that is more).
+        all; the thousand best documents of each segment by these (ten times k, where that is more) are then scored
+        with all bytes.
         """
         watch = Stopwatch() if stopwatch is None else stopwatch
         vectors = read_queries(queries, self.manifest.dimension)
@@ -155,8 +155,6 @@ class Index:
         chosen = min(whole_number("probes", self.manifest.probes if probes is None else probes), self.manifest.lists)
         tree = self.read_filter(filter) if isinstance(filter, str) else filter
         workers = 1 if threads is None else whole_number("threads", threads)
-        if first is not None and whole_number("first", first) > self.manifest.bytes:
-            raise RepconcError(f"first is {first}; the codes of this index have {self.manifest.bytes} bytes.")
         ask = Ask(k, chosen, tree, workers, documents, watch, bounds or Bounds(), first)
         return [hits for group in in_groups(vectors, self.scoring) for hits in self._search(group, ask)]
 
@@ -203,8 +201,7 @@ class Index:
             read = wanted
             ask.stopwatch.lap("probe")
             for segment in self.segments:
-                depth = max(DEPTH, 10 * ask.k)
-                parts = segment.search(tables[rows], lists, ask.k, ask.tree, ask.threads, ask.bounds, ask.first, depth)
+                parts = segment.search(tables[rows], lists, ask.k, ask.tree, ask.threads, ask.bounds, ask.first)
                 for query, (positions, scores) in zip(waiting.tolist(), parts, strict=True):
                     if len(positions):
                         found[query].append(Part(segment, positions, scores))

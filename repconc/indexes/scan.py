@@ -7,6 +7,7 @@ import numpy as np
 
 from repconc.errors import RepconcError
 from repconc.indexes.blocks import scores_of
+from repconc.indexes.queries import whole_number
 from repconc.indexes.top import best_places
 from repconc.kernel import kernel
 
@@ -14,7 +15,7 @@ WIDEST = 257
 """Bytes of a code that the kernel can sum in 16 bits."""
 
 DEPTH = 1000
-"""Documents that the first bytes of codes choose, before all bytes are read: with half of them nothing is lost."""
+"""Documents that the first bytes of codes choose, at least, before all bytes are read."""
 
 TOO_LARGE = "A query vector holds values too large to multiply."
 
@@ -23,6 +24,11 @@ PLAIN = np.ones(1, np.float32)
 
 Found = list[tuple[np.ndarray, np.ndarray]]
 """Positions and scores, for each query."""
+
+
+def depth_for(k: int) -> int:
+    """How many documents the first bytes of codes choose, where nobody says it."""
+    return max(DEPTH, 10 * k)
 
 
 def scan(
@@ -47,7 +53,10 @@ def scan(
     first: bytes of each code that are read, default all; the `depth` best documents by these, with all that tie, are
     scored with all bytes, and of them the k best are given. Fewer than k are no depth.
     """
-    first, depth = tables.shape[1] if first is None else first, max(k, depth)
+    M = tables.shape[1]
+    first, depth = M if first is None else whole_number("first", first), max(k, depth)
+    if first > M:
+        raise RepconcError(f"first is {first}; codes have {M} bytes.")
     native = kernel()
     if threads < 1:
         raise RepconcError(f"threads is {threads}; at least one must search.")

@@ -24,7 +24,7 @@ from repconc.indexes.document_writer import DocumentWriter
 from repconc.indexes.documents import DocumentReader
 from repconc.indexes.filters import Filter, condition_of
 from repconc.indexes.manifest import Segment
-from repconc.indexes.scan import Found, scan
+from repconc.indexes.scan import Found, depth_for, scan
 from repconc.records import Document
 
 FILTERS_IN_MEMORY = 16
@@ -129,18 +129,19 @@ class SegmentReader:
         threads: int,
         bounds: Bounds,
         first: int | None = None,
-        depth: int = 0,
     ) -> Found:
         """The best documents of some lists that are not removed and pass a filter. tables: [B, M, K]; lists: [B, P]
 
-        first, depth: as the scan has them.
+        first: bytes that are scanned, default all; what they choose is scored with all.
         """
         C = len(self._gains)
         cells = lists if C == 1 else (C * lists[..., None] + np.arange(C)).reshape(len(lists), -1)  # [B, P * C]
         starts, stops = self.offsets[cells], self.offsets[cells + 1]
         self.codes.touch(starts * self._blocks, stops * self._blocks)
         allowed = None if tree is None and self._removed is None else self._allowed(tree, bounds)
-        return scan(self.codes.untouched(), tables, starts, stops, k, allowed, threads, self._gains, first, depth)
+        return scan(
+            self.codes.untouched(), tables, starts, stops, k, allowed, threads, self._gains, first, depth_for(k)
+        )
 
     def codes_at(self, positions: np.ndarray) -> np.ndarray:
         """[n, M]"""

@@ -63,8 +63,7 @@ def test_an_index_lives(model, labelled, tmp_path):  # noqa: F811
     assert as_json("index", "add", "index", "new.jsonl") == {"added": 1, "replaced": 0, "removed": 0}
     found = as_json("search", "index", "river of gold", "-k", 3, "--filter", "year = 2024")
     assert [(hit["id"], hit["title"], hit["metadata"]) for hit in found["hits"]] == [("new", "River", {"year": 2024})]
-    whole = as_json("search", "index", "river of gold", "-k", 5)["hits"]
-    assert as_json("search", "index", "river of gold", "-k", 5, "--first", 1)["hits"] == whole, "fewer than 1,000"
+    assert as_json("search", "index", "river of gold", "--first", 1) == as_json("search", "index", "river of gold")
     line = json.dumps({"_id": "new", "text": "a queen of stone\x1b[2J"})
     command = [sys.executable, "-m", "repconc.cli.main", "index", "update", "index", "-", "--json"]
     piped = subprocess.run(command, input=line, text=True, capture_output=True, check=True)  # a real pipe
@@ -115,7 +114,7 @@ def test_what_is_refused(model, labelled, tiny_static, tmp_path):  # noqa: F811
     with pytest.raises(RepconcError, match="without a beam; leave it out"):
         run("index", "build", model, labelled, "-o", "index", "--beam", 8)
     run("index", "build", model, labelled, "-o", "index")
-    with pytest.raises(RepconcError, match="first is 99; the codes of this index have"):
+    with pytest.raises(RepconcError, match="first is 99; codes have"):
         run("search", "index", "river", "--first", 99)
     with pytest.raises(RepconcError, match="Question 1 is empty"):
         run("search", "index", "  ")
