@@ -109,8 +109,8 @@ class Comparison:
         code = time.perf_counter() - start
         # The warm-up's rotation stands behind both sides of the text model, and must be in memory too.
         rotation = sum(weight.nbytes for module in list(trainer.model.text)[1:] for weight in module.parameters())
-        shared = index.nbytes - size * len(index) + rotation
-        return Measured(setting.asked(trainer), index.search, size, shared, seconds, code)
+        beside = index.nbytes - size * len(index) + rotation
+        return Measured(setting.asked(trainer), index.search, size, beside, seconds, code)
 
     def _opq(self, size: int) -> Path:
         """Where OPQ of this size is, which all methods that need one start from."""

@@ -66,7 +66,11 @@ def split(share: float) -> Change:
     def change(recipe: Recipe) -> Recipe:
         total = recipe.stage_one.epochs + recipe.stage_two.epochs
         first = _with(recipe, "stage_one", "epochs", share * total)
-        return _with(first, "stage_two", "epochs", total - share * total)
+        second = _with(first, "stage_two", "epochs", total - share * total)
+        if share:
+            return second
+        often = recipe.stage_one.evaluations + recipe.stage_two.evaluations  # dev chooses as often, too
+        return _with(second, "stage_two", "evaluations", often)
 
     return change
 
@@ -167,10 +171,11 @@ def _with(recipe: Recipe, table: str, name: str, value: Any) -> Recipe:
 def trials_table(group: str, codes: str) -> Table:
     """A row a trial, a column a set and size: MRR@10 after each stage."""
     lines = [line for line in results.read(SUITE) if line["codes"] == codes and line["trial"] in GROUPS[group]]
-    columns = list(dict.fromkeys((line["dataset"], line["recipe"], line["bytes"]) for line in lines))
+    tried = [line for line in lines if line["trial"] != "as it is"]
+    columns = list(dict.fromkeys((line["dataset"], line["recipe"], line["bytes"]) for line in tried))
     found = {(line["trial"], line["dataset"], line["recipe"], line["bytes"]): _cell(line) for line in lines}
-    names = [name for name in GROUPS[group] if any(line["trial"] == name for line in lines)]
-    rows = [[name, *(found.get((name, *column), "") for column in columns)] for name in names]
+    rows = [[name, *(found.get((name, *column), "") for column in columns)] for name in GROUPS[group]]
+    rows = [row for row in rows if any(row[1:])]
     heads = [f"{dataset}, {recipe}, {size} bytes" for dataset, recipe, size in columns]
     return Table(["dev MRR@10 after stage 1, stage 2", *heads], rows)
 

@@ -44,7 +44,7 @@ class Codec:
 
     def _check_shape(self) -> None:
         M, _, d = self.codebooks.shape
-        if not M * d - M < self.dimension <= M * d:
+        if self.dimension < M or not M * d - M < self.dimension <= M * d:
             raise RepconcError(f"{M} blocks of {d} dimensions do not fit vectors of {self.dimension} dimensions.")
 
     @property

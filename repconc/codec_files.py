@@ -23,7 +23,9 @@ def make_codec(
     beam: int = BEAM,
 ) -> Codec:
     """The codec that codebooks of this shape belong to. beam: of additive ones."""
-    if codebooks.ndim == 3 and len(codebooks) > 1 and codebooks.shape[2] == dimension:
+    if codebooks.ndim != 3:
+        raise RepconcError(f"Codebooks have 3 dimensions, and not {codebooks.ndim}.")
+    if len(codebooks) > 1 and codebooks.shape[2] == dimension:
         return AdditiveCodec(codebooks, dimension, mapping, lengths, beam)
     if len(codebooks) == 1 and codebooks.dtype == np.float16:  # one level of additive codes
         codebooks = codebooks.astype(np.float32)

@@ -21,7 +21,7 @@ from repconc.errors import RepconcError
 CLASSES = 16
 TURNS = 20
 LONGER = 3.0
-"""How many times longer a document may become than those of the mean length."""
+"""Nothing becomes longer by more than this, divided by the mean decoded length."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 A document's signs are product codes whose codewords are the corners of a cube, eight dimensions a byte, so the same
 scan scores them against whole queries. In training tanh stands in for the sign, steeper with every step:
 
-    h = tanh(b x),  b = sqrt(g t + 1);    L = hinge(<h_q, h_d+> - <h_q, h_d->) + cross-entropy(<q, h_d>)
+    h = tanh(b x / r),  b = sqrt(g t + 1);    L = hinge(<h_q, h_d+> - <h_q, h_d->) + cross-entropy(<q, h_d>)
 
-The first term makes signs of queries find candidates, the second ranks them by whole queries; here all documents are
-scored by the second. There is nothing to warm up: its negatives are those that the untrained signs retrieve.
+where r is how large entries are, so that b means the same for vectors of any length. The first term makes signs of
+queries find candidates, the second ranks them by whole queries; here all documents are scored by the second. There is
+nothing to warm up: its negatives are those that the untrained signs retrieve.
 """
 
 import numpy as np
@@ -18,6 +19,7 @@ from repconc.errors import RepconcError
 from repconc.losses.ranking import ranking_of_scores
 from repconc.quantization.product import ProductQuantizer
 from repconc.training.loop import State
+from repconc.training.ranks import Ranks
 from repconc.training.recipe import Recipe
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.step import Rows
@@ -42,11 +44,11 @@ class HashingLoss(StageOneLoss):
 
     def __call__(self, queries: Tensor, documents: Tensor, rows: Rows) -> dict[str, Tensor]:
         steep = steepness(self.step)
-        hashed = (steep * evened(documents)).tanh()  # [N, D]
+        hashed = (steep * documents / spread(documents, self.ranks)).tanh()  # [N, D]
         ranked = ranking_of_scores(
             self.scale * queries @ hashed.T / documents.shape[1] ** 0.5, rows.positives, rows.masked
         )
-        agreement = (steep * evened(queries)).tanh() @ hashed.T  # [B, N]
+        agreement = (steep * queries / spread(queries, self.ranks)).tanh() @ hashed.T  # [B, N]
         right = agreement.gather(1, rows.positives[:, None])
         hinge = (MARGIN - right + agreement).relu().masked_fill(rows.masked, 0.0)
         candidates = hinge.mean()  # the positive's own column is masked
@@ -54,11 +56,10 @@ class HashingLoss(StageOneLoss):
         return {"ranking": rows.query_share * (ranked + candidates)}
 
 
-def evened(vectors: Tensor) -> Tensor:
-    """[N, D]: with entries of about 1, however long the encoder's vectors are."""
-    length = torch.linalg.vector_norm(vectors.detach(), dim=1).mean()
-    scaled: Tensor = vectors * (vectors.shape[1] ** 0.5 / length)
-    return scaled
+def spread(vectors: Tensor, ranks: Ranks) -> float:
+    """How large the entries of vectors [N, D] are, in the mean over all ranks."""
+    lengths = ranks.total(float(vectors.detach().norm(dim=1).sum())) / ranks.total(len(vectors))
+    return float(lengths / vectors.shape[1] ** 0.5)
 
 
 def steepness(step: int) -> float:

@@ -81,8 +81,10 @@ def test_additive_codes_win_from_some_size_of_the_corpus_on():
     worst = structures_table([*product, of("RepCONC with additive codes", 8, 0.3, 1_100_000)])
     last = structures_table([*product, of("RepCONC with additive codes", 16, 0.7, 1_200_000)])
     others = [one | {"seed": 1, "measures": {"MRR@10": 0.1, "R@100": 0.1}} for one in product[:1]]
-    ends = [table.rows[0][-2] for table in (best, worst, last)]
-    assert ends == ["at most 120,000 documents", "never", ""], "nothing that was measured is as good as the last"
+    small = structures_table([*product, of("RepCONC with additive codes", 8, 0.5, 90_000)])
+    ends = [table.rows[0][-2] for table in (best, worst, last, small)]
+    assert ends[3] == "any size", "its codebooks are no larger"
+    assert ends[:3] == ["at most 120,000 documents", "never", ""], "nothing that was measured is as good as the last"
     again = structures_table([*product, *others, of("RepCONC with additive codes", 8, 0.5, 1_100_000)])
     assert again.rows == table.rows, "a seed that one size has alone does not count"
     assert structures_table(product).rows == []

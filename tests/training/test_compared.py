@@ -73,8 +73,8 @@ def test_the_squared_error_of_dpq_moves_codewords_only():
 def test_how_long_vectors_are_does_not_change_what_tanh_sees():
     torch.manual_seed(0)
     vectors = torch.nn.functional.normalize(torch.randn(40, 16), dim=1)
-    torch.testing.assert_close(bpr.evened(vectors), 4 * vectors)
-    torch.testing.assert_close(bpr.evened(30 * vectors), 4 * vectors)
+    for length in (1.0, 30.0):
+        torch.testing.assert_close(length * vectors / bpr.spread(length * vectors, Ranks()), 4 * vectors)
 
 
 def test_a_teacher_says_how_right_retrieved_documents_are_also_where_labels_do_not():
