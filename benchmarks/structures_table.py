@@ -23,14 +23,15 @@ Sizes = Mapping[int, Sequence[Line]]
 def structures_table(lines: Sequence[Line]) -> Table:
     """A row for each set, encoder and size at which both were measured, over the seeds that both have."""
     rows = []
-    for recipe, dataset in sorted({(line["recipe"], line["dataset"]) for line in lines}, reverse=True):
+    cells = sorted({(line["dataset"], line["recipe"]) for line in lines})
+    for dataset, recipe in sorted(cells, key=lambda cell: cell[1], reverse=True):  # the static encoder first
         here = [line for line in lines if (line["dataset"], line["recipe"]) == (dataset, recipe)]
         products, additive = _by_size(here, OURS), _by_size(here, ADDITIVE)
         for size in sorted(products.keys() & additive.keys()):
             theirs, ours = _of_same_seeds(products[size], additive[size])
             if ours:
-                cells = [*_cells(theirs, ours), winning_size(additive[size], products), str(len(ours))]
-                rows.append([f"{dataset}, {recipe}", str(size), *cells])
+                ends = [winning_size(additive[size], products), str(len(ours))]
+                rows.append([f"{dataset}, {recipe}", str(size), *_cells(theirs, ours), *ends])
     measures = ["product MRR@10", "additive MRR@10", "", "product R@100", "additive R@100"]
     columns = ["set and encoder", "bytes", *measures, "all bytes", "ms a query", "wins from", "seeds"]
     return Table(columns, rows, NOTE if rows else "")
