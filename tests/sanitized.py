@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PATHS = ("portable", "avx2", "avx512vbmi", "neon")
-TESTS = "plain_result or same_bits or highest or nearest_centroid or many_documents or beyond_floats or refused"
+TESTS = "plain_result or same_bits or highest or nearest_centroid or many_ or beyond_floats or refused or threads"
 
 
 def main(folder: Path) -> None:
@@ -46,7 +46,8 @@ def test_with(kernel: str) -> int:
     import pytest
 
     tests = Path(__file__).parent
-    names = ("indexes/test_scan.py", "indexes/test_lists.py", "quantization/test_additive.py")
+    scans = ("indexes/test_scan.py", "indexes/test_first.py", "indexes/test_lists.py")
+    names = (*scans, "quantization/test_additive.py")
     files = [str(tests / name) for name in names]
     return int(pytest.main(["-q", "-p", "no:cacheprovider", "-k", TESTS, *files]))
 
