@@ -13,9 +13,10 @@ import numpy as np
 
 from benchmarks.cells import mean_of
 from benchmarks.figures import Figure
+from repconc.baselines import repconc, repconc_additive
 from repconc.evaluation.significance import paired_t_test
 
-OURS, ADDITIVE = "RepCONC", "RepCONC with additive codes"
+OURS, ADDITIVE = repconc.NAME, repconc_additive.NAME
 ORDER = ("PQ", "OPQ", "DPQ", "JPQ", OURS)
 """Of the paper's table at 64x, the worst first."""
 MEASURES = ("MRR@10", "R@100")
