@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "pairs.hpp"
 #include "portable.hpp"
 #include "tables.hpp"
 
@@ -101,10 +102,20 @@ std::int32_t level_product(const std::int8_t* centroid, const std::int16_t* quer
     return total;
 }
 
+struct PairsOfWords {
+    using Lanes = __m256i;
+    static Lanes zero() { return _mm256_setzero_si256(); }
+    static Lanes widen(const std::int8_t* bytes) {
+        return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+    }
+    static Lanes fill(std::int32_t two) { return _mm256_set1_epi32(two); }
+    static Lanes add(Lanes sums, Lanes left, Lanes right) { return _mm256_add_epi32(sums, _mm256_madd_epi16(left, right)); }
+};
+
 }  // namespace
 
 const Instructions kAvx2 = {
-    "avx2", make_tables, add_products, subtract_rows, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
+    "avx2", make_tables, pair_sums_of<PairsOfWords, 4, 2, 8>, subtract_rows, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
     products_one_by_one<level_product>, from_halves, product,
 };
 

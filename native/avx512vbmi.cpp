@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "pairs.hpp"
 #include "portable.hpp"
 #include "tables.hpp"
 
@@ -170,10 +171,20 @@ void group_sums(const std::uint8_t* codes, std::size_t stride, std::size_t M, As
     if (query < count) sums_together<1>(codes, stride, M, queries + query, ahead);
 }
 
+struct PairsOfWords {
+    using Lanes = __m512i;
+    static Lanes zero() { return _mm512_setzero_si512(); }
+    static Lanes widen(const std::int8_t* bytes) {
+        return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)));
+    }
+    static Lanes fill(std::int32_t two) { return _mm512_set1_epi32(two); }
+    static Lanes add(Lanes sums, Lanes left, Lanes right) { return _mm512_dpwssd_epi32(sums, left, right); }
+};
+
 }  // namespace
 
 const Instructions kAvx512Vbmi = {
-    "avx512vbmi", make_tables, add_products, subtract_rows, find_bounds, round_tables, block_sums, group_sums, level_products, from_halves, product,
+    "avx512vbmi", make_tables, pair_sums_of<PairsOfWords, 8, 2, 16>, subtract_rows, find_bounds, round_tables, block_sums, group_sums, level_products, from_halves, product,
 };
 
 }  // namespace repconc

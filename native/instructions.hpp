@@ -47,10 +47,10 @@ struct Instructions {
     void (*make_tables)(const float* codebooks, const float* query, std::size_t M, std::size_t d, std::size_t K,
                         float* tables);
 
-    // tables[q][j] += queries[q][i] * rows[i][j] for some queries and the 256 entries of a table of each, i = 0 .. count - 1;
-    // as above, nothing is fused.
-    void (*add_products)(const float* rows, std::size_t count, const float* const* queries, std::size_t asked,
-                         float* const* tables);
+    // Sums of products of whole numbers, for some queries [asked, 2 * pairs] and 256 codewords whose dimensions lie in pairs
+    // [pairs, 256, 2]: sums[query][j] = sum over i of queries[query][i] * codewords[i / 2][j][i % 2].
+    void (*pair_sums)(const std::int8_t* codewords, std::size_t pairs, const std::int16_t* queries, std::size_t asked,
+                      std::int32_t* sums);
 
     // from[j] -= rows[0][j], then rows[1][j] and so on, for j = 0 .. size - 1.
     void (*subtract_rows)(const float* const* rows, std::size_t count, std::size_t size, float* from);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "instructions.hpp"
+#include "whole.hpp"
 
 namespace repconc {
 namespace {
@@ -29,21 +30,15 @@ double norm_of(const float* row, std::size_t D) {
     return std::sqrt(total);
 }
 
-// A query as whole numbers, small enough that sums of products with bytes fit into 32 bits.
+// Of a query as whole numbers: what one stands for, and the norms of what was rounded off and of the query.
 struct Whole {
     double scale, error, norm;
 };
 
-Whole to_levels(const float* query, std::size_t D, std::size_t width, std::int16_t* levels) {
-    float largest = 0.0f;
-    for (std::size_t i = 0; i < D; ++i) largest = std::max(largest, std::abs(query[i]));
-    if (largest == 0.0f) return {0.0, 0.0, 0.0};
-    const double limit = std::min(32767.0, std::floor(2147483647.0 / (127.0 * static_cast<double>(width))));
-    const double scale = largest / limit;
+Whole to_levels(const float* query, std::size_t D, std::int16_t* levels) {
+    const double scale = to_whole(query, D, levels);
     double rest = 0.0;
     for (std::size_t i = 0; i < D; ++i) {
-        const double units = query[i] / scale;
-        levels[i] = static_cast<std::int16_t>(units + (units < 0.0 ? -0.5 : 0.5));
         const double off = query[i] - scale * levels[i];
         rest += off * off;
     }
@@ -120,7 +115,7 @@ void best_lists(const Centroids& centroids, const float* queries, std::size_t B,
     std::vector<std::int16_t> levels(B * width);
     std::vector<Whole> whole;
     for (std::size_t query = 0; query < B; ++query)
-        whole.push_back(to_levels(queries + query * centroids.D, centroids.D, width, levels.data() + query * width));
+        whole.push_back(to_levels(queries + query * centroids.D, centroids.D, levels.data() + query * width));
     std::unique_ptr<std::int32_t[]> products(new std::int32_t[centroids.L * B]);
     for (std::size_t list = 0; list < centroids.L; ++list) {  // a centroid is read once for all queries
         fetch(centroids.levels + std::min(list + kAhead, centroids.L - 1) * width, width);

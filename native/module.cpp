@@ -19,6 +19,7 @@
 #include "instructions.hpp"
 #include "lists.hpp"
 #include "scan.hpp"
+#include "whole.hpp"
 
 namespace nb = nanobind;
 
@@ -131,29 +132,32 @@ Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
     return tables;
 }
 
-// [B, M, 256]. codebooks: half floats [M, D, 256], a row for each dimension; they are read once for all queries.
-Output<float> additive_tables_of(Input<std::uint16_t, 3> codebooks, Input<float, 2> queries) {
-    constexpr std::size_t kRows = 4;  // of floats made of halves, which stay in the first cache for all queries
-    require_aligned(codebooks, queries);
-    const std::size_t M = codebooks.shape(0), D = codebooks.shape(1), B = queries.shape(0);
-    require(queries.shape(1) == D, "Codebooks and queries differ in dimension.");
-    require(codebooks.shape(2) == kEntries, "A codebook must have 256 codewords.");
+// [B, M, 256]. codewords: [M, pairs of dimensions, 256, 2]; what one of their units stands for: [M, 256].
+Output<float> additive_tables_of(Input<std::int8_t, 4> codewords, Input<float, 2> scales, Input<float, 2> queries) {
+    require_aligned(scales, queries);
+    const std::size_t M = codewords.shape(0), pairs = codewords.shape(1), B = queries.shape(0), D = queries.shape(1);
+    require((D + 1) / 2 == pairs, "Codebooks and queries differ in dimension.");
+    require(codewords.shape(2) == kEntries && codewords.shape(3) == 2, "A codebook must have 256 codewords, in pairs.");
+    require(scales.shape(0) == M && scales.shape(1) == kEntries, "There are not as many scales as codewords.");
+    require(D <= kWidestSum, "The sums of so many dimensions do not fit into 32 bits.");
     auto tables = make_array<float>({B, M, kEntries});
     nb::gil_scoped_release unlocked;
-    std::fill(tables.data(), tables.data() + B * M * kEntries, 0.0f);
-    std::vector<float> rows(kRows * kEntries);
-    std::vector<const float*> asked(B);
-    std::vector<float*> own(B);
-    for (std::size_t m = 0; m < M; ++m)
-        for (std::size_t start = 0; start < D; start += kRows) {
-            const std::size_t count = std::min(kRows, D - start);
-            instructions().from_halves(codebooks.data() + (m * D + start) * kEntries, count * kEntries, rows.data());
-            for (std::size_t query = 0; query < B; ++query) {
-                asked[query] = queries.data() + query * D + start;
-                own[query] = tables.data() + (query * M + m) * kEntries;
-            }
-            instructions().add_products(rows.data(), count, asked.data(), B, own.data());
-        }
+    std::vector<std::int16_t> whole(B * 2 * pairs);
+    std::vector<float> units(B);
+    std::vector<std::int32_t> sums(B * kEntries);
+    for (std::size_t query = 0; query < B; ++query) {
+        const float* const own = queries.data() + query * D;
+        const bool finite = std::all_of(own, own + D, [](float value) { return std::isfinite(value); });
+        units[query] = finite ? static_cast<float>(to_whole(own, D, whole.data() + query * 2 * pairs)) : NAN;
+    }
+    for (std::size_t m = 0; m < M; ++m) {  // codewords are read once for all queries
+        instructions().pair_sums(codewords.data() + m * pairs * kEntries * 2, pairs, whole.data(), B, sums.data());
+        const float* const scale = scales.data() + m * kEntries;
+        for (std::size_t query = 0; query < B; ++query)
+            for (std::size_t j = 0; j < kEntries; ++j)
+                tables.data()[(query * M + m) * kEntries + j] =
+                    static_cast<float>(sums[query * kEntries + j]) * units[query] * scale[j];
+    }
     return tables;
 }
 
@@ -275,7 +279,8 @@ NB_MODULE(_kernel, module) {
                arg("stops").noconvert(), arg("k"), arg("allowed").noconvert().none(), arg("threads"),
                arg("gains").noconvert(), arg("first"), arg("depth"));
     module.def("tables", &tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
-    module.def("additive_tables", &additive_tables_of, arg("codebooks").noconvert(), arg("queries").noconvert());
+    module.def("additive_tables", &additive_tables_of, arg("codewords").noconvert(), arg("scales").noconvert(),
+               arg("queries").noconvert());
     module.def("levels", &levels_of, arg("centroids").noconvert());
     module.def("best_lists", &lists_of, arg("centroids").noconvert(), arg("levels").noconvert(), arg("about").noconvert(),
                arg("queries").noconvert(), arg("count"));

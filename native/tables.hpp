@@ -30,34 +30,7 @@ constexpr std::size_t kRegister = 16;
 #endif
 typedef float Lanes __attribute__((vector_size(kRegister), aligned(4)));
 
-// A part of some tables stays in registers while all rows are added to it: a row is read once for all of them.
-template <std::size_t together, std::size_t parts>
-void add_to_tables(const float* rows, std::size_t count, const float* const* queries, float* const* tables) {
-    constexpr std::size_t kPart = parts * kRegister / sizeof(float);
-    static_assert(kEntries % kPart == 0);
-    for (std::size_t j = 0; j < kEntries; j += kPart) {
-        Lanes sums[together][parts];
-        for (std::size_t query = 0; query < together; ++query)
-            for (std::size_t part = 0; part < parts; ++part)
-                sums[query][part] = reinterpret_cast<const Lanes*>(tables[query] + j)[part];
-        for (std::size_t i = 0; i < count; ++i) {
-            const Lanes* const row = reinterpret_cast<const Lanes*>(rows + i * kEntries + j);
-            for (std::size_t query = 0; query < together; ++query)
-                for (std::size_t part = 0; part < parts; ++part) sums[query][part] += queries[query][i] * row[part];
-        }
-        for (std::size_t query = 0; query < together; ++query)
-            for (std::size_t part = 0; part < parts; ++part)
-                reinterpret_cast<Lanes*>(tables[query] + j)[part] = sums[query][part];
-    }
-}
-
-void add_products(const float* rows, std::size_t count, const float* const* queries, std::size_t asked, float* const* tables) {
-    std::size_t query = 0;
-    for (; query + 4 <= asked; query += 4) add_to_tables<4, 2>(rows, count, queries + query, tables + query);
-    for (; query < asked; ++query) add_to_tables<1, 8>(rows, count, queries + query, tables + query);
-}
-
-// As above, a part at a time.
+// A part stays in registers while all rows are taken from it.
 void subtract_rows(const float* const* rows, std::size_t count, std::size_t size, float* from) {
     constexpr std::size_t kParts = 4, kPart = kParts * kRegister / sizeof(float);
     std::size_t j = 0;

@@ -5,13 +5,15 @@ is product quantization; with whole ones,
 
     <q, c[0, j_0] + ... + c[M-1, j_(M-1)]>  =  sum over m of t[m, j_m],    t[m, j] = <q, c[m, j]>.
 
-Codes, scan and kernel are the same. Codebooks are M times as large, so they are kept as half floats.
+Codes, scan and kernel are the same. Codebooks are M times as large, so a dimension is kept in a byte: a codeword is a
+scale times whole numbers of -127 to 127. While tables are made, a query is whole numbers too, of two bytes; sums of
+their products are exact in any order, and so the same on every machine, alone and in a batch.
 
 Sizes: N vectors, B queries, D dimensions, M levels, K codewords a level, b partial codes.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -29,20 +31,23 @@ BEAM, WIDEST_BEAM = 8, 256
 
 @dataclass(frozen=True)
 class AdditiveCodec(Codec):
-    """Codebooks of whole vectors [M, K, D] as half floats, and the map before them."""
+    """Codebooks of whole vectors [M, K, D], a byte a dimension, and the map before them; floats are rounded to that."""
 
     beam: int = BEAM
+    scales: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))  # [M, K] float32
     at_a_time: ClassVar[int] = 1 << 15  # so that products of codewords with each other are made for many vectors
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.beam <= WIDEST_BEAM:
             raise RepconcError(f"A beam of {self.beam} partial codes; give 1 to {WIDEST_BEAM}.")
-        with np.errstate(over="ignore"):
-            halves = np.ascontiguousarray(self.codebooks, dtype=np.float16)
-        if not np.isfinite(halves).all():
-            raise RepconcError("The codebooks hold values that are no finite half floats; scale the vectors down.")
-        object.__setattr__(self, "codebooks", halves)
+        if self.codebooks.dtype != np.int8:
+            rounded, scales = to_levels(self.codebooks)
+            object.__setattr__(self, "codebooks", rounded)
+            object.__setattr__(self, "scales", scales)
+        fitting = self.scales.shape == self.codebooks.shape[:2] and self.scales.dtype == np.float32
+        if not fitting or not (np.isfinite(self.scales) & (self.scales >= 0)).all():
+            raise RepconcError("Additive codebooks need one scale for each codeword, none of them below zero.")
 
     def _check_shape(self) -> None:
         if self.codebooks.shape[2] != self.dimension:
@@ -55,6 +60,10 @@ class AdditiveCodec(Codec):
         """The dimensions of decoded vectors."""
         return self.dimension
 
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self.scales.nbytes
+
     def _nearest(self, transformed: np.ndarray) -> np.ndarray:
         """[n, D] -> [n, M]: of each vector the best code that a beam search finds."""
         return code_by_beam(transformed, self.floats, self.half_norms, self.beam)
@@ -63,37 +72,64 @@ class AdditiveCodec(Codec):
         """[N, M] -> [N, D]: the sum of the codewords."""
         total = np.zeros((len(codes), self.dimension), np.float32)
         for m in range(self.blocks):
-            total += self.codebooks[m].astype(np.float32)[codes[:, m]]
+            total += self.codebooks[m][codes[:, m]] * self.scales[m][codes[:, m], None]
         return total
 
     def tables_of(self, transformed: np.ndarray) -> np.ndarray:
-        """[B, D] -> [B, M, K]: products added up dimension after dimension, as for product codes."""
+        """[B, D] -> [B, M, K]: sums of products of whole numbers, times what one of them stands for."""
         native = kernel()
         if native is not None:
-            tables = native.additive_tables(self.by_dimension.view(np.uint16), np.ascontiguousarray(transformed))
+            tables = native.additive_tables(*self.in_pairs, np.ascontiguousarray(transformed))
             return np.asarray(tables[..., : self.codewords])
-        tables = np.zeros((len(transformed), self.blocks, self.codewords), np.float32)
+        whole, units = to_whole(transformed)
+        sums = np.stack([whole @ codebook.T.astype(np.float64) for codebook in self.codebooks], axis=1)  # exact
         with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
-            for i in range(self.dimension):
-                tables += transformed[:, i, None, None] * self.codebooks[:, :, i].astype(np.float32)
-        return tables
+            return np.asarray(sums.astype(np.float32) * units[:, None, None] * self.scales)
 
     @cached_property
-    def by_dimension(self) -> np.ndarray:
-        """The codebooks as tables read them: [M, D, 256] half floats; the last codeword fills what is missing."""
+    def in_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codebooks and scales as the kernel reads them: [M, D / 2, 256, 2] and [M, 256]; zeros are what is missing."""
         missing = 256 - self.codewords
-        whole = np.pad(self.codebooks, ((0, 0), (0, missing), (0, 0)), mode="edge") if missing else self.codebooks
-        return np.ascontiguousarray(whole.transpose(0, 2, 1))
+        whole = np.pad(self.codebooks, ((0, 0), (0, missing), (0, self.dimension % 2)))
+        pairs = whole.reshape(self.blocks, 256, -1, 2).transpose(0, 2, 1, 3)
+        return np.ascontiguousarray(pairs), np.pad(self.scales, ((0, 0), (0, missing)))
 
     @cached_property
     def floats(self) -> np.ndarray:
-        """The codebooks as documents are coded with them: [M, K, D] float32"""
-        return self.codebooks.astype(np.float32)
+        """[M, K, D] float32"""
+        return np.asarray(self.codebooks * self.scales[..., None])
 
     @cached_property
     def half_norms(self) -> np.ndarray:
         """|c|^2 / 2 of every codeword: [M, K]"""
         return half_norms_of(self.floats)
+
+
+def to_levels(codebooks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[M, K, D] -> whole numbers of -127 to 127 [M, K, D] int8, and what one of them stands for [M, K] float32."""
+    with np.errstate(over="ignore"):
+        floats = np.asarray(codebooks, np.float32)
+    if not np.isfinite(floats).all():
+        raise RepconcError("The codebooks hold NaN or infinite values.")
+    scales = np.abs(floats).max(axis=2) / np.float32(127)
+    levels = np.rint(floats / np.maximum(scales, np.finfo(np.float32).tiny)[..., None])
+    return np.ascontiguousarray(levels, dtype=np.int8), scales
+
+
+def to_whole(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[B, D] -> whole numbers [B, D] float64, and what one stands for [B] float32; as native/whole.hpp has it."""
+    largest = np.abs(queries).max(axis=1).astype(np.float64)
+    scales = largest / min(32767, (2**31 - 1) // (128 * queries.shape[1]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        units = np.nan_to_num(queries / scales[:, None])
+    return np.trunc(units + np.copysign(0.5, units)), np.where(np.isfinite(scales), scales, np.nan).astype(np.float32)
+
+
+def make_codec(codebooks: np.ndarray, dimension: int, beam: int = BEAM) -> Codec:
+    """The codec that floats of this shape belong to; one codebook is the same in both structures. beam: of additive."""
+    if len(codebooks) > 1 and codebooks.shape[2] == dimension:
+        return AdditiveCodec(codebooks, dimension, beam=beam)
+    return Codec(codebooks, dimension)
 
 
 def with_beam(codec: Codec, beam: int) -> AdditiveCodec:

@@ -67,6 +67,16 @@ class Codec:
         """How many zeros stand behind a vector so that M divides its length."""
         return self.width - self.dimension
 
+    @property
+    def nbytes(self) -> int:
+        """Of codebooks and map: what search needs beside codes."""
+        return self.codebooks.nbytes + (self.map.nbytes if self.map else 0)
+
+    @property
+    def floats(self) -> np.ndarray:
+        """The codewords as floats: [M, K, d] float32"""
+        return self.codebooks
+
     def transform(self, vectors: np.ndarray) -> np.ndarray:
         """[N, D] -> [N, width]: mapped and padded. Queries and documents alike."""
         vectors = np.atleast_2d(np.asarray(vectors, dtype=np.float32))

@@ -1,7 +1,6 @@
 """Both codecs of a model or an index in one file: what documents are coded with, and what queries are scored with.
 
-The shape of the codebooks says whether they are additive: [M, K, D] for vectors of D dimensions. With one codebook the
-two kinds are the same, and it is kept as product codes are.
+Additive codebooks are bytes, and have scales beside them.
 """
 
 import numpy as np
@@ -15,23 +14,6 @@ from repconc.lengths import Lengths
 from repconc.maps import VectorMap
 
 
-def make_codec(
-    codebooks: np.ndarray,
-    dimension: int,
-    mapping: VectorMap | None = None,
-    lengths: Lengths | None = None,
-    beam: int = BEAM,
-) -> Codec:
-    """The codec that codebooks of this shape belong to. beam: of additive ones."""
-    if codebooks.ndim != 3:
-        raise RepconcError(f"Codebooks have 3 dimensions, and not {codebooks.ndim}.")
-    if len(codebooks) > 1 and codebooks.shape[2] == dimension:
-        return AdditiveCodec(codebooks, dimension, mapping, lengths, beam)
-    if len(codebooks) == 1 and codebooks.dtype == np.float16:  # one level of additive codes
-        codebooks = codebooks.astype(np.float32)
-    return Codec(codebooks, dimension, mapping, lengths)
-
-
 def to_bytes(coding: Codec, scoring: Codec) -> bytes:
     """The content of the file."""
     arrays: dict[str, np.ndarray] = {}
@@ -39,6 +21,8 @@ def to_bytes(coding: Codec, scoring: Codec) -> bytes:
         arrays |= {name: np.ascontiguousarray(codec.codebooks)} | {
             f"{name}.{part}": array for part, array in _arrays_of(codec.map).items()
         }
+        if isinstance(codec, AdditiveCodec):
+            arrays[f"{name}.scales"] = codec.scales
     if isinstance(coding, AdditiveCodec):
         arrays["coding.beam"] = np.array([coding.beam], np.uint16)
     if coding.lengths is not None:
@@ -57,13 +41,23 @@ def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, C
         beam = arrays.get("coding.beam", np.array([BEAM], np.uint16))
         if beam.shape != (1,) or beam.dtype != np.uint16 or not 1 <= beam[0] <= WIDEST_BEAM:
             raise ValueError("its beam is none.")
-        coding = make_codec(arrays["coding"], dimension, _map_of(arrays, "coding"), lengths, int(beam[0]))
-        return coding, make_codec(arrays["scoring"], dimension, _map_of(arrays, "scoring"))
+        return _codec_of(arrays, "coding", dimension, lengths, int(beam[0])), _codec_of(arrays, "scoring", dimension)
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
 
 
-PARTS = ("linear", "inner", "outer", "unit")
+def _codec_of(
+    arrays: dict[str, np.ndarray], name: str, dimension: int, lengths: Lengths | None = None, beam: int = BEAM
+) -> Codec:
+    codebooks, mapping, scales = arrays[name], _map_of(arrays, name), arrays.get(f"{name}.scales")
+    if codebooks.ndim != 3 or codebooks.dtype != (np.float32 if scales is None else np.int8):
+        raise ValueError(f"{codebooks.ndim} dimensions of {codebooks.dtype} are none.")
+    if scales is None:
+        return Codec(codebooks, dimension, mapping, lengths)
+    return AdditiveCodec(codebooks, dimension, mapping, lengths, beam, scales)
+
+
+PARTS = ("linear", "inner", "outer", "unit", "scales")
 KNOWN = {name for codec in ("coding", "scoring") for name in (codec, *(f"{codec}.{part}" for part in PARTS))}
 KNOWN |= {"coding.beam", "coding.edges", "coding.gains"}
 

@@ -15,13 +15,13 @@ from tests.quantization.test_additive import make
 
 def test_files_keep_what_they_are():
     turn = VectorMap(np.eye(6, dtype=np.float32), unit=True)
-    additive = AdditiveCodec(make(3, 4, 6).codebooks, 6, turn, beam=5)
+    additive = AdditiveCodec(make(3, 4, 6).floats, 6, turn, beam=5)
     assert from_bytes(to_bytes(additive, additive), 6, "file")[0].beam == 5
     for codec in from_bytes(to_bytes(additive, additive), 6, "file"):
         assert isinstance(codec, AdditiveCodec)
-        assert codec.codebooks.dtype == np.float16
         np.testing.assert_array_equal(codec.codebooks, additive.codebooks)
-    turned = AdditiveCodec(np.asfortranarray(additive.codebooks), 6)  # as solvers give them; files hold rows
+        np.testing.assert_array_equal(codec.scales, additive.scales)
+    turned = AdditiveCodec(np.asfortranarray(additive.floats), 6)  # as solvers give them; files hold rows
     np.testing.assert_array_equal(from_bytes(to_bytes(turned, turned), 6, "file")[0].codebooks, additive.codebooks)
     product = Codec(np.ones((3, 4, 2), np.float32), 6)
     assert not any(isinstance(codec, AdditiveCodec) for codec in from_bytes(to_bytes(product, product), 6, "file"))
@@ -48,7 +48,8 @@ def test_lists_of_one_level_are_filled():
 def test_files_without_a_beam_have_the_usual_one_and_what_is_no_beam_is_refused():
     additive = make(3, 4, 6)
     content = load(to_bytes(additive, additive))
-    assert from_bytes(save({name: content[name] for name in ("coding", "scoring")}), 6, "file")[0].beam == BEAM
+    without = {name: array for name, array in content.items() if name != "coding.beam"}
+    assert from_bytes(save(without), 6, "file")[0].beam == BEAM
     for wrong in ([0], [257], [8, 8], []):
         with pytest.raises(RepconcError, match=r"^file .* its beam is none"):
             from_bytes(save(content | {"coding.beam": np.array(wrong, np.uint16)}), 6, "file")
@@ -56,4 +57,23 @@ def test_files_without_a_beam_have_the_usual_one_and_what_is_no_beam_is_refused(
         with pytest.raises(RepconcError, match=r"^file .* its beam is none"):
             from_bytes(save(content | {"coding.beam": wrong}), 6, "file")
     with pytest.raises(RepconcError, match="give 1 to 256"):
-        AdditiveCodec(additive.codebooks, 6, beam=257)
+        AdditiveCodec(additive.floats, 6, beam=257)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"coding": np.ones((3, 4, 6), np.float16)}, "3 dimensions of float16"),
+        ({"coding": np.ones((3, 4, 6), np.float32)}, "3 dimensions of float32"),
+        ({"coding": np.ones((3, 24), np.int8)}, "2 dimensions of int8"),
+        ({"scoring.scales": np.ones((3, 5), np.float32)}, "one scale for each"),
+        ({"scoring.scales": np.full((3, 4), np.nan, np.float32)}, "one scale for each"),
+        ({"scoring.scales": np.full((3, 4), -1, np.float32)}, "one scale for each"),
+        ({"scoring.scales": np.ones((3, 4))}, "one scale for each"),
+        ({"scoring": np.ones((3, 4, 5), np.int8)}, "do not fit"),
+    ],
+)
+def test_codebooks_and_scales_that_do_not_fit_together_are_refused(changed, words):
+    content = load(to_bytes(make(3, 4, 6), make(3, 4, 6)))
+    with pytest.raises(RepconcError, match=words):
+        from_bytes(save(content | changed), 6, "file")

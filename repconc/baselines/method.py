@@ -88,8 +88,7 @@ def product_coder(coding: Codec, scoring: Codec | None = None) -> Coder:
     asked = scoring or coding
 
     def code(ids: Sequence[str], documents: np.ndarray) -> Compressed:
-        shared = asked.codebooks.nbytes + (asked.map.nbytes if asked.map else 0)
-        return Compressed(CodeIndex(ids, coding.encode(documents), asked, coding), coding.blocks, shared)
+        return Compressed(CodeIndex(ids, coding.encode(documents), asked, coding), coding.blocks, asked.nbytes)
 
     return code
 

@@ -57,8 +57,7 @@ class CodeIndex:
     @property
     def nbytes(self) -> int:
         """Codes, codebooks and map: what must be in memory to search; without ids, and the order they lie in."""
-        mapping = self.codec.map.nbytes if self.codec.map else 0
-        return self._classes.content.nbytes + self.codec.codebooks.nbytes + mapping
+        return self._classes.content.nbytes + self.codec.nbytes
 
     def search(
         self,

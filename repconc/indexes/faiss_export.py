@@ -67,7 +67,7 @@ def _without_codes(faiss: Any, coarse: Any, codec: Codec) -> Any:
         ivf = faiss.IndexIVFPQ(*sizes)
         books = ivf.pq.centroids
     ivf.by_residual, ivf.is_trained = False, True
-    padded = np.pad(codec.codebooks.astype(np.float32), ((0, 0), (0, 256 - K), (0, 0)))
+    padded = np.pad(codec.floats, ((0, 0), (0, 256 - K), (0, 0)))
     faiss.copy_array_to_vector(padded.reshape(-1), books)
     return ivf
 

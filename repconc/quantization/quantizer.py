@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repconc.additive import BEAM
+from repconc.additive import BEAM, make_codec
 from repconc.codec import Codec
-from repconc.codec_files import make_codec
 from repconc.quantization.sinkhorn import ALONE, Collectives
 
 SAMPLE = 1 << 16

@@ -37,7 +37,7 @@ def quantizer_of(codec: Codec, unit: bool, beam: int = BEAM) -> Quantizer:
 
     Product codes need no help with lengths: there a codeword can be made longer for itself, and training does it.
     """
-    codebooks = torch.from_numpy(np.array(codec.codebooks, dtype=np.float32))
+    codebooks = torch.from_numpy(codec.floats.copy())
     if isinstance(codec, AdditiveCodec):
         return AdditiveQuantizer(codebooks, codec.dimension, unit, beam)
     return ProductQuantizer(codebooks, codec.dimension)

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save
 
+from repconc.additive import make_codec
 from repconc.codec import Codec
-from repconc.codec_files import make_codec
 from repconc.files import atomic_write
 from repconc.models.dual import SIDES, DualEncoder
 from repconc.models.encoder import Side
@@ -96,7 +96,7 @@ class Trainer:
             )
             rotation = {} if codec.map is None else {"rotation": codec.map.linear}
             seconds = np.array([time.monotonic() - start])
-            self._write(path, save({"codebooks": codec.codebooks, "seconds": seconds} | rotation))
+            self._write(path, save({"codebooks": codec.floats, "seconds": seconds} | rotation))
         if self.recipe.stage_one.distillation or self.recipe.stage_two.distillation:
             self.teacher = Teacher(copy.deepcopy(self.model), self.examples, self.scale, self.ranks, self.chunk)
         arrays = load_file(path)

@@ -47,7 +47,7 @@ def test_faiss_finds_what_we_find(any_index, tmp_path):
     faiss.extract_index_ivf(read).nprobe = 4
     scores, numbers = read.search(queries, 7)
     for hits, row, values in zip(any_index.search(queries, 7, probes=4), numbers, scores, strict=True):
-        assert np.allclose([hit.score for hit in hits], values, atol=1e-4)
+        assert np.allclose([hit.score for hit in hits], values, rtol=1e-4, atol=1e-4)
         distinct = [hit.id for hit in hits if sum(abs(hit.score - other.score) < 1e-4 for other in hits) == 1]
         assert set(distinct[:-1]) <= {ids[number] for number in row}
 
@@ -74,7 +74,7 @@ def test_a_flat_index_can_be_taken(tmp_path):
     scores, numbers = index.search(vectors[:5], 3)
     for hits, row, values in zip(taken.search(vectors[:5], 3, probes=999), numbers, scores, strict=True):
         assert [hit.id for hit in hits] == [str(number) for number in row]
-        assert np.allclose([hit.score for hit in hits], values, atol=1e-4)
+        assert np.allclose([hit.score for hit in hits], values, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

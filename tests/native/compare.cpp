@@ -101,25 +101,32 @@ bool same_products(const Instructions& set, std::size_t D) {
     return ours == plain && std::abs(difference) < 1e-3;
 }
 
-// What additive codes add to: rows to the tables of some queries, and rows of products taken away.
-bool same_rows(const Instructions& set, std::size_t asked, std::size_t count, std::size_t size) {
-    const auto rows = floats((count + 1) * kEntries), queries = floats(asked * (count + 1));
-    std::vector<float> tables = floats(asked * kEntries), expected = tables, left = floats(size), wanted = left;
-    std::vector<const float*> theirs, some;
-    std::vector<float*> ours, plain;
-    for (std::size_t query = 0; query < asked; ++query) {
-        theirs.push_back(queries.data() + query * count);
-        ours.push_back(tables.data() + query * kEntries), plain.push_back(expected.data() + query * kEntries);
-    }
+// Sums of products of whole numbers, the largest that there are among them.
+bool same_pairs(const Instructions& set, std::size_t asked, std::size_t pairs) {
+    const int most = std::min(32767, static_cast<int>(2147483647 / (128 * 2 * pairs)));
+    auto codewords = numbers<std::int8_t>(pairs * kEntries * 2, -128, 127);
+    auto queries = numbers<std::int16_t>(asked * pairs * 2, -most, most);
+    std::fill(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(2 * pairs), static_cast<std::int16_t>(-most));
+    for (std::size_t i = 0; i < 2 * pairs; ++i) codewords[i / 2 * kEntries * 2 + i % 2] = -128;
+    std::vector<std::int32_t> ours(asked * kEntries, 1), expected(asked * kEntries);
+    set.pair_sums(codewords.data(), pairs, queries.data(), asked, ours.data());
+    for (std::size_t query = 0; query < asked; ++query)
+        for (std::size_t j = 0; j < kEntries; ++j)
+            for (std::size_t i = 0; i < 2 * pairs; ++i)
+                expected[query * kEntries + j] += queries[query * 2 * pairs + i] * codewords[(i / 2 * kEntries + j) * 2 + i % 2];
+    return ours == expected;
+}
+
+// Rows taken away one after the other.
+bool same_rows(const Instructions& set, std::size_t count, std::size_t size) {
+    const auto rows = floats((count + 1) * kEntries);
+    std::vector<float> left = floats(size), wanted = left;
+    std::vector<const float*> some;
     for (std::size_t i = 0; i < count; ++i) some.push_back(rows.data() + i * kEntries);
-    set.add_products(rows.data(), count, theirs.data(), asked, ours.data());
     set.subtract_rows(some.data(), count, size, left.data());
-    for (std::size_t i = 0; i < count; ++i) {
-        for (std::size_t query = 0; query < asked; ++query)
-            for (std::size_t j = 0; j < kEntries; ++j) plain[query][j] += theirs[query][i] * some[i][j];
-        for (std::size_t j = 0; j < size; ++j) wanted[j] -= some[i][j];
-    }
-    return tables == expected && left == wanted;
+    for (const float* row : some)
+        for (std::size_t j = 0; j < size; ++j) wanted[j] -= row[j];
+    return left == wanted;
 }
 
 // The whole search, against plain sums.
@@ -202,10 +209,12 @@ bool passes(const Instructions& set) {
                 if (!same_tables(set, M, d, K)) return std::printf("%s: tables differ, M %zu\n", set.name, M), false;
     for (std::size_t D = 1; D < 800; D += 1 + D / 4)
         if (!same_products(set, D)) return std::printf("%s: products differ, D %zu\n", set.name, D), false;
-    for (const std::size_t asked : {1, 3, 4, 5, 9})
-        for (const std::size_t count : {0, 1, 7})
-            for (const std::size_t size : {1, 15, 63, 64, 65, 256})
-                if (!same_rows(set, asked, count, size)) return std::printf("%s: rows differ, %zu\n", set.name, size), false;
+    for (const std::size_t asked : {1, 3, 4, 5, 9, 17})
+        for (const std::size_t pairs : {1, 2, 7, 384})
+            if (!same_pairs(set, asked, pairs)) return std::printf("%s: pairs differ, %zu\n", set.name, pairs), false;
+    for (const std::size_t count : {0, 1, 7})
+        for (const std::size_t size : {1, 15, 63, 64, 65, 256})
+            if (!same_rows(set, count, size)) return std::printf("%s: rows differ, %zu\n", set.name, size), false;
     std::printf("%s: the same\n", set.name);
     return true;
 }

@@ -91,6 +91,40 @@ def test_tables_have_the_same_bits_alone_in_a_batch_and_without_the_kernel(level
         np.testing.assert_array_equal(codec.tables(x), native)
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 4), st.integers(1, 256), st.integers(1, 60), st.integers(-30, 30), st.integers(0, 999))
+def test_codewords_and_queries_are_rounded_by_half_a_unit_at_most(levels, codewords, dimension, exponent, seed):
+    """So that a table entry is off by no more than both roundings can make it."""
+    random = np.random.default_rng(seed)
+    books = (random.standard_cauchy(size=(levels, codewords, dimension)) * 2.0**exponent).astype(np.float32)
+    books[0, 0] = 0
+    queries = random.standard_cauchy(size=(3, dimension)).astype(np.float32)
+    codec = AdditiveCodec(books, dimension)
+    of_words = np.abs(books).max(axis=2) / 254
+    assert (np.abs(codec.floats - books) <= of_words[..., None] * 1.001).all()
+    of_queries = np.abs(queries).max(axis=1) / 65534
+    exact = np.einsum("bd,mkd->bmk", queries.astype(np.float64), books)
+    bound = np.abs(queries).sum(axis=1)[:, None, None] * of_words
+    bound = bound + of_queries[:, None, None] * (np.abs(books).sum(axis=2) + dimension * of_words)
+    assert (np.abs(codec.tables(queries) - exact) <= bound * 1.01 + 1e-6 * np.abs(exact)).all()
+    again = AdditiveCodec(codec.floats, dimension)  # rounding what was rounded changes nothing
+    np.testing.assert_array_equal(again.codebooks, codec.codebooks)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_tables_of_what_is_no_number_are_none(wrong):
+    codec, x = make(3, 7, 9), vectors(4, 9)
+    x[1, 4] = wrong
+    x[2] = 0
+    for native in (kernel(), None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("repconc.additive.kernel", lambda native=native: native)
+            tables = codec.tables_of(x)
+        assert np.isnan(tables[1]).all()
+        assert not tables[2].any()
+        assert np.isfinite(tables[[0, 3]]).all()
+
+
 @given(arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(2, 80)), elements=st.integers(-9, 9)), st.data())
 def test_the_highest_of_each_row_are_the_same_without_the_kernel(values, data):
     """Whole numbers, so that many are equal: of those the first counts."""
@@ -247,8 +281,8 @@ def test_the_same_seed_gives_the_same_codebooks():
 @pytest.mark.parametrize(
     ("books", "dimension", "words"),
     [
-        (np.full((2, 4, 6), 1e6, np.float32), 6, "half floats"),
-        (np.full((2, 4, 6), np.nan, np.float32), 6, "half floats"),
+        (np.full((2, 4, 6), 1e60), 6, "NaN or infinite"),
+        (np.full((2, 4, 6), np.nan, np.float32), 6, "NaN or infinite"),
         (np.ones((2, 4, 6), np.float32), 5, "do not fit"),
         (np.ones((2, 300, 6), np.float32), 6, "1 to 256"),
     ],
