@@ -12,7 +12,10 @@ import sys
 from pathlib import Path
 
 PATHS = ("portable", "avx2", "avx512vbmi", "neon")
-TESTS = "plain_result or same_bits or highest or nearest_centroid or many_ or beyond_floats or refused or threads"
+TESTS = (
+    "plain_result or same_bits or highest or nearest_centroid or many_ or beyond_floats or refused or threads "
+    "or half_a_unit or no_number"
+)
 
 
 def main(folder: Path) -> None:
@@ -46,7 +49,7 @@ def test_with(kernel: str) -> int:
     import pytest
 
     tests = Path(__file__).parent
-    scans = ("indexes/test_scan.py", "indexes/test_first.py", "indexes/test_lists.py")
+    scans = ("indexes/test_scan.py", "indexes/test_first.py", "indexes/test_lists.py", "indexes/test_malformed.py")
     names = (*scans, "quantization/test_additive.py")
     files = [str(tests / name) for name in names]
     return int(pytest.main(["-q", "-p", "no:cacheprovider", "-k", TESTS, *files]))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from repconc.compression.given import Given, open_given
 from repconc.records import Qrels
 from repconc.training.recipe import Recipe, make_recipe
 
@@ -23,6 +24,11 @@ class World(NamedTuple):
     documents: np.ndarray
     queries: np.ndarray
     qrels: Qrels
+
+
+def opened(world: World, mode: str, **options: object) -> Given:
+    queries = {} if mode == "documents" else {"queries": world.queries}
+    return open_given(world.documents, **queries, qrels=world.qrels if mode == "labels" else None, **options)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,5 @@
 """Vectors in, an index out: in every mode, after a kill, through maps, and with what cannot be done said first."""
 
-import itertools
-import os
-
 import numpy as np
 import pytest
 
@@ -19,11 +16,7 @@ from repconc.indexing import add_vectors
 from repconc.maps import VectorMap
 from repconc.models.heads import make_heads, to_map
 from repconc.training.recipe import DensePhase, make_recipe
-
-
-def opened(world, mode, **options):
-    queries = {} if mode == "documents" else {"queries": world.queries}
-    return open_given(world.documents, **queries, qrels=world.qrels if mode == "labels" else None, **options)
+from tests.compression.conftest import opened
 
 
 @pytest.mark.parametrize("mode", ["documents", "queries", "labels"])
@@ -129,119 +122,9 @@ def test_faiss_takes_maps_of_both_kinds_but_no_hidden_layer(world, recipe, tmp_p
         export_faiss(deep, tmp_path / "deep.faiss")
 
 
-class KilledError(Exception):
-    """In the place of a kill."""
-
-
-@pytest.mark.parametrize(("mode", "after"), [("queries", 3), ("labels", 9), ("queries", 14)])
-def test_a_run_that_was_stopped_goes_on_to_the_same_index(world, recipe, mode, after, tmp_path):
-    whole = run(opened(world, mode), tmp_path / "whole", bytes=6, recipe=recipe)
-    count = itertools.count()
-
-    def stop(line):
-        if next(count) == after:
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe, observe=stop)
-    assert not (tmp_path / "index").exists()
-    if mode == "labels":
-        others = world._replace(qrels={str(n): {str(n + 1): 1} for n in range(120)})
-        with pytest.raises(RepconcError, match="begun with another labels_sha256: remove it, or choose"):
-            run(opened(others, mode), tmp_path / "index", bytes=6, recipe=recipe)
-    again = run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe)
-    np.testing.assert_array_equal(again.learned.scoring.codebooks, whole.learned.scoring.codebooks)
-    np.testing.assert_array_equal(again.learned.scoring.map.linear, whole.learned.scoring.map.linear)
-    with pytest.raises(RepconcError, match="holds an index already"):
-        run(opened(world, mode), tmp_path / "index", bytes=6, recipe=recipe)
-
-
-def test_a_run_goes_on_only_with_the_same_options(world, recipe, tmp_path):
-    def stop(result):
-        raise KilledError
-
-    same = {"bytes": 6, "recipe": recipe}
-    with pytest.raises(KilledError):  # when the index is there and the report is not
-        run(opened(world, "queries"), tmp_path / "index", report=stop, **same)
-    for changed in ({"bytes": 4}, {"lists": 3}, {"hidden": 2}, {"cosine": True}, {"seed": 1}, {"keep": 0.5}):
-        options = same | changed | ({"bytes": None} if "keep" in changed else {})
-        with pytest.raises(RepconcError, match="begun with another"):
-            run(opened(world, "queries"), tmp_path / "index", **options)
-    assert run(opened(world, "queries"), tmp_path / "index", **same).learned.coding.blocks == 6
-
-
-def test_an_index_that_another_process_finished_meanwhile_is_not_taken_for_ours(world, recipe, tmp_path):
-    def finish(sentence):  # said after reading, before the lock is taken
-        run(opened(world, "queries"), tmp_path / "index", bytes=4, recipe=recipe)
-
-    with pytest.raises(RepconcError, match="holds an index already"):
-        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, say=finish)
-    assert Index(tmp_path / "index").manifest.bytes == 4
-    assert not (tmp_path / "index.training").exists()
-
-
-def test_a_folder_of_somebody_else_is_not_worked_in(world, recipe, tmp_path):
-    (tmp_path / "index.training").mkdir()
-    (tmp_path / "index.training" / "thesis.txt").write_text("years of work")
-    with pytest.raises(RepconcError, match=r"such as thesis\.txt"):
-        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
-    assert [path.name for path in tmp_path.rglob("*")] == ["index.training", "thesis.txt"]
-
-
-def test_what_a_run_needed_goes_at_once(world, recipe, monkeypatch, tmp_path):
-    """Killed in the middle of it, half of it would be taken for somebody else's."""
-
-    def stop(folder, **_):
-        raise KilledError
-
-    with monkeypatch.context() as patched, pytest.raises(KilledError):
-        patched.setattr("repconc.files.shutil.rmtree", stop)
-        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
-    assert len(Index(tmp_path / "index")) == 600
-    assert not (tmp_path / "index.training").exists()
-
-
-def test_a_link_to_nowhere_is_no_place_for_an_index(world, recipe, tmp_path):
-    (tmp_path / "index").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(RepconcError, match="no folder"):
-        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe)
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
-
-
-def test_vectors_that_change_while_a_run_works_are_noticed(world, recipe, tmp_path):
-    documents = world.documents.copy()
-
-    def change(line):
-        documents[5] = 1
-
-    with pytest.raises(RepconcError, match="changed since"):
-        run(open_given(documents), tmp_path / "index", bytes=6, recipe=recipe, observe=change)
-    assert not (tmp_path / "index").exists()
-
-
 def test_vectors_of_few_dimensions_get_a_byte_by_themselves(world, recipe, tmp_path):
     given = open_given(world.documents[:, :2], queries=world.queries[:, :2])
     assert run(given, tmp_path / "index", recipe=recipe).learned.coding.blocks == 1
-
-
-@pytest.mark.parametrize("during", ["coding", "report"])
-def test_a_process_that_died_late_goes_on(world, recipe, during, tmp_path):
-    """Really killed: while documents are coded, or when the index is there and the report is not."""
-    child = os.fork()
-    if child == 0:
-
-        def die(*_):
-            os._exit(9)
-
-        hooks = {"show": lambda work: die if work == during else lambda done, total: None} if during == "coding" else {}
-        run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, report=die, **hooks)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-    assert (tmp_path / "index").exists()
-    reports = []
-    run(opened(world, "queries"), tmp_path / "index", bytes=6, recipe=recipe, report=reports.append)
-    assert len(Index(tmp_path / "index")) == 600
-    assert len(reports) == 1
-    assert not (tmp_path / "index.training").exists()
 
 
 def test_the_smallest_size_that_keeps_enough_is_found(world, recipe, tmp_path):

@@ -19,7 +19,6 @@ from repconc.indexes.blocks import DOCUMENTS, codes_at, to_blocks
 from repconc.indexes.scan import WIDEST, scan
 from repconc.kernel import kernel
 from tests.indexes import test_lists
-from tests.indexes.test_lists import unaligned
 
 TABLES = ["normal", "all equal", "one outlier", "tiny", "huge range", "negative"]
 
@@ -228,61 +227,6 @@ def test_an_index_is_the_same_on_every_path(path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *elsewhere, str(Path(__file__).parent)]
     done = subprocess.run(command, env=os.environ | {"REPCONC_KERNEL": path}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
-
-
-@native
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"content": np.zeros(7, np.uint8)},
-        {"content": np.zeros((2, 6), np.uint8)},
-        {"content": np.zeros(12, np.int8)},
-        {"content": np.zeros(24, np.uint8)[::2]},
-        {"tables": np.zeros((1, 3, 256), np.float64)},
-        {"tables": np.zeros((1, 0, 256), np.float32)},
-        {"tables": np.full((1, 3, 256), np.nan, np.float32)},
-        {"tables": np.zeros((1, 3, 255), np.float32)},
-        {"tables": np.zeros((2, 3, 256), np.float32)},
-        {"starts": np.array([[1]])},
-        {"starts": np.array([[-1]]), "stops": np.array([[1]])},
-        {"stops": np.array([[5]])},
-        {"stops": np.array([[1, 2]])},
-        {"starts": unaligned((1, 1), np.int64)},
-        {"k": 0},
-        {"k": -1},
-        {"allowed": np.zeros(0, np.uint8)},
-        {"gains": np.zeros(0, np.float32)},
-        {"gains": np.ones(2, np.float32)},
-        {"gains": np.ones(2, np.float32), "starts": np.array([[0, 3]]), "stops": np.array([[2, 4]])},
-        {"gains": np.ones(2, np.float32), "starts": np.array([[0, 3]]), "stops": np.array([[3, 2]])},
-        {"gains": np.ones(257, np.float32), "starts": np.zeros((1, 257), int), "stops": np.zeros((1, 257), int)},
-        {"gains": np.zeros(1, np.float32)},
-        {"gains": np.full(1, np.nan, np.float32)},
-        {"gains": np.full(1, np.inf, np.float32)},
-        {"gains": np.ones(1)},
-        {"first": 0},
-        {"first": 4},
-        {"depth": -1},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_malformed_arrays_are_refused(changes):
-    good = {
-        "content": np.zeros(12, np.uint8),
-        "tables": np.zeros((1, 3, 256), np.float32),
-        "starts": np.array([[0]]),
-        "stops": np.array([[4]]),
-        "k": 2,
-        "allowed": None,
-        "threads": 1,
-        "gains": np.ones(1, np.float32),
-        "first": 2,
-        "depth": 3,
-    }
-    assert len(kernel().scan(*good.values())[1]) == 4
-    bad = good | ({"stops": np.array([[0]])} if list(changes) == ["starts"] else {}) | changes
-    with pytest.raises((TypeError, ValueError, OverflowError)):
-        kernel().scan(*bad.values())
 
 
 @native
