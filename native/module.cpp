@@ -143,20 +143,17 @@ Output<float> additive_tables_of(Input<std::int8_t, 4> codewords, Input<float, 2
     auto tables = make_array<float>({B, M, kEntries});
     nb::gil_scoped_release unlocked;
     std::vector<std::int16_t> whole(B * 2 * pairs);
-    std::vector<float> units(B);
+    std::vector<double> units(B);
     std::vector<std::int32_t> sums(B * kEntries);
-    for (std::size_t query = 0; query < B; ++query) {
-        const float* const own = queries.data() + query * D;
-        const bool finite = std::all_of(own, own + D, [](float value) { return std::isfinite(value); });
-        units[query] = finite ? static_cast<float>(to_whole(own, D, whole.data() + query * 2 * pairs)) : NAN;
-    }
+    for (std::size_t query = 0; query < B; ++query)
+        units[query] = to_whole(queries.data() + query * D, D, whole.data() + query * 2 * pairs);
     for (std::size_t m = 0; m < M; ++m) {  // codewords are read once for all queries
         instructions().pair_sums(codewords.data() + m * pairs * kEntries * 2, pairs, whole.data(), B, sums.data());
         const float* const scale = scales.data() + m * kEntries;
         for (std::size_t query = 0; query < B; ++query)
             for (std::size_t j = 0; j < kEntries; ++j)
                 tables.data()[(query * M + m) * kEntries + j] =
-                    static_cast<float>(sums[query * kEntries + j]) * units[query] * scale[j];
+                    static_cast<float>(sums[query * kEntries + j] * units[query] * scale[j]);
     }
     return tables;
 }

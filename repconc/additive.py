@@ -6,8 +6,9 @@ is product quantization; with whole ones,
     <q, c[0, j_0] + ... + c[M-1, j_(M-1)]>  =  sum over m of t[m, j_m],    t[m, j] = <q, c[m, j]>.
 
 Codes, scan and kernel are the same. Codebooks are M times as large, so a dimension is kept in a byte: a codeword is a
-scale times whole numbers of -127 to 127. While tables are made, a query is whole numbers too, of two bytes; sums of
-their products are exact in any order, and so the same on every machine, alone and in a batch.
+scale times whole numbers of -127 to 127. (A dimension a hundred times as large as all others leaves them few steps.)
+While tables are made, a query is whole numbers too, of two bytes; sums of their products are exact in any order, and so
+the same on every machine, alone and in a batch.
 
 Sizes: N vectors, B queries, D dimensions, M levels, K codewords a level, b partial codes.
 """
@@ -29,6 +30,10 @@ BEAM, WIDEST_BEAM = 8, 256
 """Partial codes that are kept from level to level, by default and at most. More of them code slower and closer."""
 
 
+LARGEST_SCALE = np.finfo(np.float32).max / 128
+"""With it every codeword is a finite float."""
+
+
 @dataclass(frozen=True)
 class AdditiveCodec(Codec):
     """Codebooks of whole vectors [M, K, D], a byte a dimension, and the map before them; floats are rounded to that."""
@@ -46,14 +51,13 @@ class AdditiveCodec(Codec):
             object.__setattr__(self, "codebooks", rounded)
             object.__setattr__(self, "scales", scales)
         fitting = self.scales.shape == self.codebooks.shape[:2] and self.scales.dtype == np.float32
-        if not fitting or not (np.isfinite(self.scales) & (self.scales >= 0)).all():
-            raise RepconcError("Additive codebooks need one scale for each codeword, none of them below zero.")
+        if not fitting or not ((self.scales >= 0) & (self.scales <= LARGEST_SCALE)).all():
+            raise RepconcError(f"Additive codebooks need a scale for each codeword, from 0 to {LARGEST_SCALE:.2g}.")
 
     def _check_shape(self) -> None:
-        if self.codebooks.shape[2] != self.dimension:
-            raise RepconcError(
-                f"Codewords of {self.codebooks.shape[2]} dimensions do not fit vectors of {self.dimension} dimensions."
-            )
+        if not self.blocks or self.codebooks.shape[2] != self.dimension:
+            shape = f"{self.blocks} levels of codewords of {self.codebooks.shape[2]} dimensions"
+            raise RepconcError(f"{shape} do not fit vectors of {self.dimension} dimensions.")
 
     @property
     def width(self) -> int:
@@ -84,7 +88,7 @@ class AdditiveCodec(Codec):
         whole, units = to_whole(transformed)
         sums = np.stack([whole @ codebook.T.astype(np.float64) for codebook in self.codebooks], axis=1)  # exact
         with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
-            return np.asarray(sums.astype(np.float32) * units[:, None, None] * self.scales)
+            return np.asarray(sums * units[:, None, None] * self.scales, dtype=np.float32)
 
     @cached_property
     def in_pairs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -111,25 +115,24 @@ def to_levels(codebooks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         floats = np.asarray(codebooks, np.float32)
     if not np.isfinite(floats).all():
         raise RepconcError("The codebooks hold NaN or infinite values.")
-    scales = np.abs(floats).max(axis=2) / np.float32(127)
-    levels = np.rint(floats / np.maximum(scales, np.finfo(np.float32).tiny)[..., None])
-    return np.ascontiguousarray(levels, dtype=np.int8), scales
+    scales = np.maximum(np.abs(floats).max(axis=2) / np.float32(127), np.finfo(np.float32).tiny)
+    return np.ascontiguousarray(np.rint(floats / scales[..., None]), dtype=np.int8), np.ascontiguousarray(scales)
 
 
 def to_whole(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[B, D] -> whole numbers [B, D] float64, and what one stands for [B] float32; as native/whole.hpp has it."""
+    """[B, D] -> whole numbers [B, D], and what one of them stands for [B], in float64; as native/whole.hpp has it."""
     largest = np.abs(queries).max(axis=1).astype(np.float64)
-    scales = largest / min(32767, (2**31 - 1) // (128 * queries.shape[1]))
+    scales = np.where(np.isfinite(largest), largest, np.nan) / min(32767, (2**31 - 1) // (128 * queries.shape[1]))
     with np.errstate(invalid="ignore", divide="ignore"):
         units = np.nan_to_num(queries / scales[:, None])
-    return np.trunc(units + np.copysign(0.5, units)), np.where(np.isfinite(scales), scales, np.nan).astype(np.float32)
+    return np.trunc(units + np.copysign(0.5, units)), scales
 
 
 def make_codec(codebooks: np.ndarray, dimension: int, beam: int = BEAM) -> Codec:
     """The codec that floats of this shape belong to; one codebook is the same in both structures. beam: of additive."""
     if len(codebooks) > 1 and codebooks.shape[2] == dimension:
         return AdditiveCodec(codebooks, dimension, beam=beam)
-    return Codec(codebooks, dimension)
+    return Codec(codebooks.astype(np.float32, copy=False), dimension)
 
 
 def with_beam(codec: Codec, beam: int) -> AdditiveCodec:

@@ -34,15 +34,19 @@ def from_bytes(content: bytes, dimension: int, source: object) -> tuple[Codec, C
     """What `to_bytes` wrote; source: the file, to be named where it holds something else."""
     try:
         arrays = load(content)
-        if unknown := arrays.keys() - KNOWN:
-            raise RepconcError(f"{source} was written by another version: it holds {sorted(unknown)}; build it again.")
+    except safetensors.SafetensorError as error:
+        raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
+    other = sorted(arrays.keys() - KNOWN) + [name for name in arrays if arrays[name].dtype == np.float16]
+    if other:
+        raise RepconcError(f"{source} was written by another version: it holds {other}; build it again.")
+    try:
         classed = "coding.edges" in arrays or "coding.gains" in arrays
         lengths = Lengths(arrays["coding.edges"], arrays["coding.gains"]) if classed else None
         beam = arrays.get("coding.beam", np.array([BEAM], np.uint16))
         if beam.shape != (1,) or beam.dtype != np.uint16 or not 1 <= beam[0] <= WIDEST_BEAM:
-            raise ValueError("its beam is none.")
+            raise RepconcError("its beam is none.")
         return _codec_of(arrays, "coding", dimension, lengths, int(beam[0])), _codec_of(arrays, "scoring", dimension)
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+    except (RepconcError, KeyError) as error:
         raise RepconcError(f"{source} does not hold two codebooks: {first_line(error)}") from error
 
 
@@ -51,7 +55,7 @@ def _codec_of(
 ) -> Codec:
     codebooks, mapping, scales = arrays[name], _map_of(arrays, name), arrays.get(f"{name}.scales")
     if codebooks.ndim != 3 or codebooks.dtype != (np.float32 if scales is None else np.int8):
-        raise ValueError(f"{codebooks.ndim} dimensions of {codebooks.dtype} are none.")
+        raise RepconcError(f"{codebooks.ndim} dimensions of {codebooks.dtype} are none.")
     if scales is None:
         return Codec(codebooks, dimension, mapping, lengths)
     return AdditiveCodec(codebooks, dimension, mapping, lengths, beam, scales)

@@ -22,7 +22,8 @@ def test_files_keep_what_they_are():
         np.testing.assert_array_equal(codec.codebooks, additive.codebooks)
         np.testing.assert_array_equal(codec.scales, additive.scales)
     turned = AdditiveCodec(np.asfortranarray(additive.floats), 6)  # as solvers give them; files hold rows
-    np.testing.assert_array_equal(from_bytes(to_bytes(turned, turned), 6, "file")[0].codebooks, additive.codebooks)
+    np.testing.assert_array_equal(from_bytes(to_bytes(turned, turned), 6, "file")[0].floats, additive.floats)
+    np.testing.assert_array_equal(turned.tables(np.eye(6)), additive.tables_of(np.eye(6, dtype=np.float32)))
     product = Codec(np.ones((3, 4, 2), np.float32), 6)
     assert not any(isinstance(codec, AdditiveCodec) for codec in from_bytes(to_bytes(product, product), 6, "file"))
 
@@ -63,17 +64,19 @@ def test_files_without_a_beam_have_the_usual_one_and_what_is_no_beam_is_refused(
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"coding": np.ones((3, 4, 6), np.float16)}, "3 dimensions of float16"),
+        ({"coding": np.ones((3, 4, 6), np.float16)}, "another version"),
         ({"coding": np.ones((3, 4, 6), np.float32)}, "3 dimensions of float32"),
         ({"coding": np.ones((3, 24), np.int8)}, "2 dimensions of int8"),
-        ({"scoring.scales": np.ones((3, 5), np.float32)}, "one scale for each"),
-        ({"scoring.scales": np.full((3, 4), np.nan, np.float32)}, "one scale for each"),
-        ({"scoring.scales": np.full((3, 4), -1, np.float32)}, "one scale for each"),
-        ({"scoring.scales": np.ones((3, 4))}, "one scale for each"),
+        ({"scoring.scales": np.ones((3, 5), np.float32)}, "a scale for each codeword"),
+        ({"scoring.scales": np.full((3, 4), np.nan, np.float32)}, "a scale for each codeword"),
+        ({"scoring.scales": np.full((3, 4), -1, np.float32)}, "a scale for each codeword"),
+        ({"scoring.scales": np.ones((3, 4))}, "a scale for each codeword"),
+        ({"scoring.scales": np.full((3, 4), 3e38, np.float32)}, "a scale for each codeword"),
         ({"scoring": np.ones((3, 4, 5), np.int8)}, "do not fit"),
+        ({"scoring": np.ones((0, 4, 6), np.int8), "scoring.scales": np.ones((0, 4), np.float32)}, "0 levels"),
     ],
 )
 def test_codebooks_and_scales_that_do_not_fit_together_are_refused(changed, words):
     content = load(to_bytes(make(3, 4, 6), make(3, 4, 6)))
-    with pytest.raises(RepconcError, match=words):
+    with pytest.raises(RepconcError, match=rf"^file .*{words}"):
         from_bytes(save(content | changed), 6, "file")

@@ -79,20 +79,40 @@ def test_codes_are_those_of_faiss(beam):
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(2, 5), st.integers(1, 256), st.integers(2, 100), st.integers(1, 7))
-def test_tables_have_the_same_bits_alone_in_a_batch_and_without_the_kernel(levels, codewords, dimension, count):
+@given(st.integers(1, 5), st.integers(1, 256), st.integers(1, 100), st.integers(1, 19), st.integers(-140, 120))
+def test_tables_have_the_same_bits_alone_in_a_batch_and_without_the_kernel(levels, codewords, dimension, count, size):
     if kernel() is None:
         pytest.skip("the native kernel was not built")
-    codec, x = make(levels, codewords, dimension), vectors(count, dimension)
+    codec, x = make(levels, codewords, dimension), vectors(count, dimension) * np.float32(2.0) ** size
     native = codec.tables(x)
+    assert np.isfinite(native).all()
     np.testing.assert_array_equal(np.concatenate([codec.tables(row) for row in x]), native)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("repconc.additive.kernel", lambda: None)
         np.testing.assert_array_equal(codec.tables(x), native)
 
 
+@pytest.mark.parametrize("dimension", [512, 513, 768, 1025])
+def test_the_largest_sums_fit_and_have_the_same_bits(dimension):
+    """All that is multiplied as large as it can be, where as many products of that size as there are would not fit."""
+    books = np.ones((2, 3, dimension), np.float32)
+    books[:, 1], books[0, 2, ::2] = -1, 0.3
+    queries = np.stack([np.ones(dimension), -np.ones(dimension), np.linspace(-1, 1, dimension)]).astype(np.float32)
+    codec = AdditiveCodec(books, dimension)
+    tables = codec.tables(queries)
+    np.testing.assert_allclose(tables[0, :, 0], dimension, rtol=1e-6)
+    np.testing.assert_allclose(tables, np.einsum("bd,mkd->bmk", queries, codec.floats), rtol=1e-3, atol=1e-2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("repconc.additive.kernel", lambda: None)
+        np.testing.assert_array_equal(codec.tables(queries), tables)
+
+
+def test_memory_is_a_byte_a_dimension_and_a_scale_a_codeword():
+    assert make(3, 7, 9).nbytes == 3 * 7 * (9 + 4)
+
+
 @settings(deadline=None, max_examples=50)
-@given(st.integers(1, 4), st.integers(1, 256), st.integers(1, 60), st.integers(-30, 30), st.integers(0, 999))
+@given(st.integers(1, 4), st.integers(1, 256), st.integers(1, 60), st.integers(-120, 60), st.integers(0, 999))
 def test_codewords_and_queries_are_rounded_by_half_a_unit_at_most(levels, codewords, dimension, exponent, seed):
     """So that a table entry is off by no more than both roundings can make it."""
     random = np.random.default_rng(seed)
@@ -100,7 +120,7 @@ def test_codewords_and_queries_are_rounded_by_half_a_unit_at_most(levels, codewo
     books[0, 0] = 0
     queries = random.standard_cauchy(size=(3, dimension)).astype(np.float32)
     codec = AdditiveCodec(books, dimension)
-    of_words = np.abs(books).max(axis=2) / 254
+    of_words = np.maximum(np.abs(books).max(axis=2) / 254, np.finfo(np.float32).tiny / 2)
     assert (np.abs(codec.floats - books) <= of_words[..., None] * 1.001).all()
     of_queries = np.abs(queries).max(axis=1) / 65534
     exact = np.einsum("bd,mkd->bmk", queries.astype(np.float64), books)
@@ -109,6 +129,7 @@ def test_codewords_and_queries_are_rounded_by_half_a_unit_at_most(levels, codewo
     assert (np.abs(codec.tables(queries) - exact) <= bound * 1.01 + 1e-6 * np.abs(exact)).all()
     again = AdditiveCodec(codec.floats, dimension)  # rounding what was rounded changes nothing
     np.testing.assert_array_equal(again.codebooks, codec.codebooks)
+    np.testing.assert_allclose(again.scales, codec.scales, rtol=1e-6)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
@@ -273,7 +294,7 @@ def test_the_warm_up_is_closer_than_opq_at_the_same_bytes():
 
 def test_the_same_seed_gives_the_same_codebooks():
     x = vectors(600, 10)
-    one, again, other = (train_residual(x, 3, 16, seed=seed).codebooks for seed in (0, 0, 1))
+    one, again, other = (train_residual(x, 3, 16, seed=seed).floats for seed in (0, 0, 1))
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
 
@@ -282,11 +303,13 @@ def test_the_same_seed_gives_the_same_codebooks():
     ("books", "dimension", "words"),
     [
         (np.full((2, 4, 6), 1e60), 6, "NaN or infinite"),
+        (np.full((2, 4, 6), np.finfo(np.float32).max), 6, "from 0 to 2.7e"),
+        (np.ones((0, 4, 6), np.float32), 6, "0 levels"),
         (np.full((2, 4, 6), np.nan, np.float32), 6, "NaN or infinite"),
         (np.ones((2, 4, 6), np.float32), 5, "do not fit"),
         (np.ones((2, 300, 6), np.float32), 6, "1 to 256"),
     ],
-    ids=["large", "nan", "dimension", "codewords"],
+    ids=["infinite", "large", "no levels", "nan", "dimension", "codewords"],
 )
 def test_what_is_no_codec(books, dimension, words):
     with pytest.raises(RepconcError, match=words):
