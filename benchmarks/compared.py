@@ -107,9 +107,11 @@ class Comparison:
         index, start = setting.index(trainer), time.perf_counter()
         trainer.coding.encode(self.vectors[1])
         code = time.perf_counter() - start
-        # The warm-up's rotation stands behind both sides of the text model, and must be in memory too.
-        rotation = sum(weight.nbytes for module in list(trainer.model.text)[1:] for weight in module.parameters())
-        beside = index.nbytes - size * len(index) + rotation
+        # The warm-up's rotation stands behind both sides of the text model, and must be in memory too. Codebooks that
+        # nobody learned are a formula: BPR's are all patterns of eight signs.
+        beside = sum(weight.nbytes for module in list(trainer.model.text)[1:] for weight in module.parameters())
+        if trainer.quantizer.codebooks.requires_grad:
+            beside += index.nbytes - size * len(index)
         return Measured(setting.asked(trainer), index.search, size, beside, seconds, code)
 
     def _opq(self, size: int) -> Path:

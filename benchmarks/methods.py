@@ -26,7 +26,7 @@ from benchmarks.methods_tables import main_table
 from benchmarks.plan import Cell, Line, estimated, is_sized, missing, plan
 from benchmarks.setting import Setting, folder_for
 from repconc.baselines.registry import methods
-from repconc.errors import first_line
+from repconc.errors import RepconcError, first_line
 from repconc.evaluation.tables import Table
 from repconc.files import cache_directory, locked
 from repconc.training.recipe import Recipe
@@ -113,7 +113,11 @@ def _measure(cell: Cell, wanted: Sequence[str] | None) -> list[str]:
     if not names:
         return []
     failed, made_with = [], results.provenance()
-    comparison = Comparison(Setting(cell.dataset, cell.recipe, cell.seed))
+    try:
+        comparison = Comparison(Setting(cell.dataset, cell.recipe, cell.seed))
+    except RepconcError as error:  # other sets go on
+        _say(f"FAILED {cell.dataset}, {cell.recipe}: {error}")
+        return [f"{cell.dataset}, {cell.recipe}, {cell.size} bytes, seed {cell.seed}: {error}"]
     for outcome in _lines(comparison, cell, names):
         if isinstance(outcome, str):
             failed.append(outcome)

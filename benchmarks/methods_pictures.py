@@ -41,8 +41,10 @@ OTHER = {"color": "#ff1493", "marker": "$?$", "linestyle": (0, (5, 1, 1, 1))}
 PARTS = ("RepCONC without constraint", "RepCONC without stage 2")
 """These are in the table of parts; here they would hide the rest."""
 DENSE = ("RepBERT style", "STAR style", "ANCE style", "ADORE style")
-FIRST_STAGE = (OURS, ADDITIVE, "JPQ", "OPQ", "BPR", "int8 (sentence-transformers)", "BM25", *DENSE)
-"""What the paper draws against memory: retrieval models as they are, and the compressed ones beside them."""
+LATER = ("ScaNN", "binary (sentence-transformers)", "RaBitQ (faiss)", "int8 (sentence-transformers)")
+FIRST_STAGE = (OURS, ADDITIVE, "JPQ", "OPQ", "BPR", *LATER, "BM25", *DENSE)
+"""What the paper draws against memory: retrieval models as they are, and the compressed ones beside them; and those of
+others that need next to nothing beside codes."""
 
 
 def against_ratio(lines: Sequence[Line], recipe: str) -> Figure | None:

@@ -1,7 +1,8 @@
-"""Distill-VQ (Xiao et al., 2022): no labels; compressed scores learn to rank as uncompressed ones of the same encoder.
+"""Distill-VQ (Xiao et al., 2022): compressed scores learn to rank as uncompressed ones of the same encoder.
 
 Document vectors stay. The query encoder and the codebooks learn by the divergence between the two distributions over
-retrieved and random documents, with nearest codewords, and no clustering loss.
+retrieved and random documents, with nearest codewords, and no clustering loss. No label is in the loss; batches are
+those of stage 1, a question with its answer, one retrieved document, and those of the other questions.
 """
 
 from torch import Tensor

@@ -1,7 +1,8 @@
 """MoPQ (Xiao et al., 2021): the matching loss, which asks of codewords to rank well and not to lie close.
 
-A document takes a codeword of each block by a random choice, the nearer the likelier; the probabilities carry the
-gradient, the likeliest choice the value:
+Every codeword of a block could be a document's, the nearer the likelier; the probabilities carry the gradient, the
+nearest the value. (The paper draws the choice by Gumbel noise; the temperature t here is the mean squared distance of
+the nearest.)
 
     p_k = softmax_k(-|x - c_k|^2 / t),    chosen = onehot(argmax p) + (p - p.detach()),    quantized = chosen C
 
@@ -23,7 +24,7 @@ recipe = one_stage
 
 
 class MatchingLoss(StageOneLoss):
-    """The ranking loss over documents whose codewords are chosen by chance."""
+    """The ranking loss, whose gradient knows of the codewords that a document nearly took."""
 
     constrained = False
 

@@ -1,4 +1,7 @@
-"""Truncation: the strongest principal directions, one byte each; what Matryoshka models train for, done afterwards."""
+"""Truncation: the strongest principal directions (Pearson, 1901), one byte each.
+
+What Matryoshka models (Kusupati et al., 2022) train for, done afterwards.
+"""
 
 from collections.abc import Sequence
 

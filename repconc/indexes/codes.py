@@ -19,25 +19,21 @@ class ByClass:
     """All codes, class after class, as the scan reads them."""
 
     def __init__(self, codes: np.ndarray, classes: np.ndarray, gains: np.ndarray) -> None:
-        """codes: [N, M]; classes: [N]; gains: [C]"""
+        """codes: [N, M], in the order of their classes [N]; gains: [C]"""
         self._gains = gains
-        self._order = np.argsort(classes, kind="stable").astype(np.uint32) if len(gains) > 1 else None
         self._stops = np.cumsum(np.bincount(classes, minlength=len(gains)))  # [C]
-        self.content = to_blocks(codes if self._order is None else codes[self._order])  # one list of all
+        self.content = to_blocks(codes)  # one list of all
 
     def scan(self, tables: np.ndarray, k: int, threads: int, first: int | None = None, depth: int = 0) -> Found:
-        """For tables [B, M, K] the numbers of the best documents and their scores, with all ties, in no order.
+        """For tables [B, M, K] the places of the best documents and their scores, with all ties, in no order.
 
         first, depth: as the scan has them.
         """
         stops = np.tile(self._stops, (len(tables), 1))
         starts = np.tile(np.append(0, self._stops[:-1]), (len(tables), 1))
-        found = scan(
+        return scan(
             self.content, tables, starts, stops, k, threads=threads, gains=self._gains, first=first, depth=depth
         )
-        if self._order is None:
-            return found
-        return [(self._order[places].astype(np.int64), scores) for places, scores in found]
 
 
 class CodeIndex:
@@ -47,16 +43,18 @@ class CodeIndex:
         """codes: [N, M]; codec: what queries are scored with; coding: what documents were coded with."""
         if len(ids) != len(codes) or not len(ids):
             raise RepconcError(f"There are {len(ids)} ids for {len(codes)} codes; each needs one.")
-        self.ids = ids
         self.codec = codec
-        self._classes = ByClass(np.asarray(codes), coding.classes_of(codes), coding.gains)
+        classes = coding.classes_of(codes)
+        order = np.argsort(classes, kind="stable")
+        self.ids = [ids[number] for number in order.tolist()]  # as the codes lie
+        self._classes = ByClass(np.asarray(codes)[order], classes[order], coding.gains)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def nbytes(self) -> int:
-        """Codes, codebooks and map: what must be in memory to search; without ids, and the order they lie in."""
+        """Codes, codebooks and map: what must be in memory to search; without ids."""
         return self._classes.content.nbytes + self.codec.nbytes
 
     def search(

@@ -92,7 +92,12 @@ class FixedCodes:
     @cached_property
     def by_class(self) -> ByClass:
         """The codes as the native scan reads them."""
-        return ByClass(self.codes.numpy(), self._classes, self._coding.gains)
+        return ByClass(self.codes.numpy()[self.order], self._classes[self.order], self._coding.gains)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """[N]: the numbers of documents, class after class."""
+        return np.argsort(self._classes, kind="stable")
 
     @cached_property
     def gains(self) -> Tensor:
@@ -141,10 +146,11 @@ def _scan(
     for low in range(0, len(queries), QUERIES_AT_A_TIME):
         tables = documents.quantizer.tables(queries[low : low + QUERIES_AT_A_TIME]).numpy()  # [B, M, K]
         for row, (places, values) in enumerate(documents.by_class.scan(tables, deepest, threads), start=low):
+            found = documents.order[places]
             for number in without[row]:
-                values[places == number] = -np.inf
-            order = np.lexsort((places, -values))[:n]
-            best[row, : len(order)], numbers[row, : len(order)] = values[order], places[order]
+                values[found == number] = -np.inf
+            order = np.lexsort((found, -values))[:n]
+            best[row, : len(order)], numbers[row, : len(order)] = values[order], found[order]
 
 
 def _compare(queries: Tensor, documents: Searchable, without: list[np.ndarray], best: Tensor, numbers: Tensor) -> None:

@@ -13,4 +13,6 @@ def test_they_decode_as_faiss_does(kind):
     learned = kind(6, 3, 8)
     learned.train(x)
     codes = learned.compute_codes(x)
-    np.testing.assert_allclose(codec_of(learned).decode(codes), learned.decode(codes), atol=1e-2)
+    np.testing.assert_allclose(
+        codec_of(learned).decode(codes), learned.decode(codes), atol=0.05
+    )  # of three roundings to bytes
