@@ -2,6 +2,7 @@
 
     python -m benchmarks.trials --recipe heads --sizes 8,24 --sets insuranceqa
     python -m benchmarks.trials --codes product --recipe heads --sizes 24 --trials splits
+    python -m benchmarks.trials --codes product --recipe heads --sizes 8 --trials lengths
 
 All trials of a size start from the same dense model, warm-up and mined negatives. A killed run goes on, and a line that
 is there is not measured again.
@@ -23,6 +24,7 @@ from benchmarks.training import train_stages
 from repconc.baselines import jpq
 from repconc.evaluation.tables import Table
 from repconc.losses.clustering import clustering
+from repconc.quantization.quantizer import Quantizer
 from repconc.training.loop import State
 from repconc.training.recipe import Codes, Recipe, paper_weight
 from repconc.training.stage_one import StageOneLoss
@@ -45,6 +47,14 @@ class PartialSums(StageOneLoss):
             partial = partial + codebook[chosen]
             losses.append(clustering(documents, partial))
         return torch.stack(losses).mean()
+
+
+class OtherLengths(StageOneLoss):
+    """Lengths are given back to product codes too, and additive codes go without, in both stages."""
+
+    def __init__(self, quantizer: Quantizer, *settings: Any) -> None:
+        super().__init__(quantizer, *settings)
+        quantizer.unit = not quantizer.unit
 
 
 def changed(table: str, name: str, value: Any) -> Change:
@@ -105,10 +115,12 @@ SPLITS: dict[str, Change] = {
     "a quarter of all epochs in stage 1": split(1 / 4),
 }
 """How epochs are best divided between the stages; without stage 1 RepCONC is JPQ."""
-GROUPS = {"settings": TRIALS, "splits": SPLITS}
-LOSSES = {"stage 1: partial sums": PartialSums}
+LENGTHS: dict[str, Change] = {"as it is": as_it_is, "lengths the other way round": as_it_is}
+"""What lengths do for each structure: additive codes of vectors of length 1 have them back, product codes do not."""
+GROUPS = {"settings": TRIALS, "splits": SPLITS, "lengths": LENGTHS}
+LOSSES = {"stage 1: partial sums": PartialSums, "lengths the other way round": OtherLengths}
 """Of stage 1, where it is not the usual one."""
-ADDITIVE_ONLY = {"beam 1", "beam 64", *LOSSES}
+ADDITIVE_ONLY = {"beam 1", "beam 64", "stage 1: partial sums"}
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from benchmarks import results, trials
 from benchmarks.setting import folder_for
 from repconc.losses.clustering import clustering
 from repconc.quantization.additive import AdditiveQuantizer
+from repconc.quantization.product import ProductQuantizer
 from repconc.training.ranks import Ranks
 from repconc.training.recipe import make_recipe
 
@@ -39,6 +40,13 @@ def test_epochs_are_split_between_the_stages(labelled, recipe, kept, monkeypatch
     whole = make_recipe({"stage_one": {"epochs": 5.0}, "stage_two": {"epochs": 3.0}})
     split = trials.SPLITS["a quarter of all epochs in stage 1"](whole)
     assert (split.stage_one.epochs, split.stage_two.epochs) == (2.0, 6.0)
+
+
+def test_lengths_are_given_back_to_the_other_structure():
+    for quantizer in (AdditiveQuantizer(torch.randn(3, 4, 5), 5, unit=True), ProductQuantizer(torch.randn(3, 4, 2), 6)):
+        before = quantizer.unit
+        trials.OtherLengths(quantizer, None, 1.0, 1.0, Ranks())
+        assert quantizer.unit is not before
 
 
 def test_partial_sums_are_compared_with_documents():
