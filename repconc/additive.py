@@ -60,6 +60,10 @@ class AdditiveCodec(Codec):
             raise RepconcError(f"{shape} do not fit vectors of {self.dimension} dimensions.")
 
     @property
+    def structure(self) -> str:
+        return f"additive, beam {self.beam}"
+
+    @property
     def width(self) -> int:
         """The dimensions of decoded vectors."""
         return self.dimension

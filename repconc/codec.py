@@ -48,6 +48,11 @@ class Codec:
             raise RepconcError(f"{M} blocks of {d} dimensions do not fit vectors of {self.dimension} dimensions.")
 
     @property
+    def structure(self) -> str:
+        """What kind of codes these are, in words."""
+        return "product"
+
+    @property
     def blocks(self) -> int:
         """M, which is also the bytes of a code."""
         return int(self.codebooks.shape[0])

@@ -240,6 +240,7 @@ def describe(index: "Index", as_json: bool) -> None:
         "documents": len(index),
         "removed": sum(segment.removed for segment in manifest.segments),
         "segments": len(manifest.segments),
+        "codes": f"{manifest.bytes} bytes, {index.coding.structure}",
         "lists": manifest.lists,
         "probes": manifest.probes,
         "bytes": sizes,
@@ -249,7 +250,7 @@ def describe(index: "Index", as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(described))
         return
-    for name in ("index", "model", "documents", "removed", "segments", "lists", "probes"):
+    for name in ("index", "model", "documents", "removed", "segments", "codes", "lists", "probes"):
         value = described[name]
         typer.echo(f"{name + ':':<12}{value:,}" if isinstance(value, int) else f"{name + ':':<12}{value}")
     typer.echo("bytes on disk:")

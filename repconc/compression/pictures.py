@@ -15,7 +15,7 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class Row:
-    """One system; the reference of all tests is OPQ."""
+    """One system, and what it measures."""
 
     name: str
     bytes: float
@@ -31,6 +31,8 @@ class Report:
     """All rows, and what they mean."""
 
     about: str
+    reference: str
+    """What all tests compare with: codes of the same structure and bytes, without learning."""
     rows: list[Row]
     sentences: list[str]
     queries: int

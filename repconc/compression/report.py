@@ -11,29 +11,34 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
+from repconc.additive import AdditiveCodec
 from repconc.compression.compress import Result
 from repconc.compression.learning import nearest_of, relevant_to
 from repconc.compression.pictures import NEAREST, OURS, Report, Row, pictures
-from repconc.compression.rivals import DEPTH, System, coded, mapped, rivals
+from repconc.compression.rivals import DEPTH, System, coded, mapped, rivals, unlearned
 from repconc.evaluation.compare import cell_text, compare
 from repconc.evaluation.tables import Table
 from repconc.files import atomic_write
 from repconc.records import Run
 
 LABELLED = ("MRR@10", "nDCG@10", "R@100")
-REFERENCE = "OPQ"
+OPQ = "OPQ"
 
 
 def make_report(result: Result, seed: int = 0, say: Callable[[str], None] = lambda sentence: None) -> Report:
     """Measure ours and its rivals over the sample, which is all documents where they are not very many."""
     sample, asked, learned = result.sample, result.splits.test, result.learned
+    coding = learned.coding
+    same = [unlearned(sample, asked, coding, seed)] if isinstance(coding, AdditiveCodec) else []
     systems = [
-        *rivals(sample, asked, learned.coding.blocks, learned.coding.codewords, seed, say),
+        *rivals(sample, asked, coding.blocks, coding.codewords, seed, say),
+        *same,
         coded(OURS, sample, asked, learned.coding, learned.scoring),
         *_beside(result),
     ]
     names = [system.name for system in systems]
-    names.insert(0, names.pop(names.index(REFERENCE)))
+    reference = same[0].name if same else OPQ
+    names.insert(0, names.pop(names.index(reference)))
     runs: dict[str, Run] = {name: next(s.run for s in systems if s.name == name) for name in names}
     nearest = compare(runs, nearest_of(asked, sample), [NEAREST], seed=seed)
     labelled = {}
@@ -49,7 +54,8 @@ def make_report(result: Result, seed: int = 0, say: Callable[[str], None] = lamb
         for s in systems
     ]
     about = f"{len(result.given.matrix):,} vectors of {sample.vectors.shape[1]} dimensions, mode {result.mode}"
-    return Report(about, rows, list(_sentences(rows, result)), len(asked.ids), len(sample.ids))
+    sentences = list(_sentences(rows, reference, result))
+    return Report(about, reference, rows, sentences, len(asked.ids), len(sample.ids))
 
 
 def _beside(result: Result) -> Iterator[System]:
@@ -63,26 +69,27 @@ def _beside(result: Result) -> Iterator[System]:
         yield System(name, index.nbytes / len(index), 0, run)
 
 
-def _sentences(rows: list[Row], result: Result) -> Iterator[str]:
+def _sentences(rows: list[Row], reference: str, result: Result) -> Iterator[str]:
     by_name = {row.name: row for row in rows}
-    ours, opq, whole = by_name[OURS], by_name[REFERENCE], by_name["uncompressed"]
+    ours, unlearnt, whole = by_name[OURS], by_name[reference], by_name["uncompressed"]
     if len(result.sample.ids) < len(result.given.matrix):
         yield f"Measured over {len(result.sample.ids):,} of the {len(result.given.matrix):,} documents."
     if result.mode == "documents":
         yield "No queries were given: documents that were moved a little are what is searched with here."
-    cells = [("recall of the uncompressed top 10", ours.nearest, opq.nearest, 1.0)]
+    cells = [("recall of the uncompressed top 10", ours.nearest, unlearnt.nearest, 1.0)]
     if ours.labelled:
-        cells.append(("MRR@10", ours.labelled["MRR@10"], opq.labelled["MRR@10"], whole.labelled["MRR@10"].mean))
+        cells.append(("MRR@10", ours.labelled["MRR@10"], unlearnt.labelled["MRR@10"], whole.labelled["MRR@10"].mean))
     for name, own, other, upper in cells:
-        figures = f"{name} {other.mean:.3f} with OPQ, {own.mean:.3f} with ours at the same bytes"
+        figures = f"{name} {other.mean:.3f} with {reference}, {own.mean:.3f} with ours at the same bytes"
         if own.p_holm is None or own.p_holm >= 0.05:
             count = len(result.splits.test.ids)
             yield f"Learning does not help here as far as {count} queries can tell: {figures}."
         elif own.mean < other.mean:
-            yield f'Learning hurts here: {figures}; a recipe with method = "opq" and dense = [] leaves it out.'
+            without = '; a recipe with method = "opq" and dense = [] leaves it out' if reference == OPQ else ""
+            yield f"Learning hurts here: {figures}{without}."
         else:
             share = (own.mean - other.mean) / (upper - other.mean) if upper > other.mean else 1.0
-            yield f"Learning helps: {figures}, which closes {share:.0%} of OPQ's gap to the uncompressed vectors."
+            yield f"Learning helps: {figures}, which closes {share:.0%} of the gap to the uncompressed vectors."
 
 
 def as_table(report: Report) -> Table:
@@ -100,8 +107,8 @@ def as_table(report: Report) -> Table:
         for row in report.rows
     ]
     note = (
-        f"{report.queries} held-out queries; [95 % bootstrap interval]; */** differs from OPQ at p < 0.05/0.01, "
-        "two-tailed paired t-test, Holm-corrected."
+        f"{report.queries} held-out queries; [95 % bootstrap interval]; */** differs from {report.reference} at "
+        "p < 0.05/0.01, two-tailed paired t-test, Holm-corrected."
     )
     return Table(columns, rows, note)
 

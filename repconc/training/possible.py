@@ -27,6 +27,8 @@ def _refuse_quantizer(recipe: Recipe, dimension: int, documents: int) -> None:
     quantizer = recipe.quantizer
     if quantizer.codes == "additive" and recipe.method in ("opq", "pq"):
         raise RepconcError("Methods opq and pq make product codes; take repconc, jpq or dpq with additive ones.")
+    if quantizer.codes == "additive" and quantizer.bytes == 1:
+        raise RepconcError("One whole codeword a document is a product code of one block; ask for --codes product.")
     known = min(documents, quantizer.sample)
     if quantizer.codewords > known:
         raise RepconcError(

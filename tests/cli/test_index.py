@@ -100,6 +100,7 @@ def test_the_beam_of_an_index_codes_what_is_added_later_too(tiny_static, labelle
         run("index", "add", str(beam), "new.jsonl")
     plain, wide = (Index(name) for name in ("1", "64"))
     assert (plain.coding.beam, wide.coding.beam) == (1, 64)
+    assert as_json("index", "info", "64")["codes"].endswith("bytes, additive, beam 64")
     vectors = RepconcModel.load("model").encoder.embed_documents(["a river of gold"])
     for index in (plain, wide):
         scores = [hit.score for hit in index.search(vectors, 241, probes=26)[0] if hit.id == "new"]

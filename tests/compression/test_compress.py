@@ -52,6 +52,11 @@ def test_additive_codes_go_the_whole_way(world, recipe, cosine, tmp_path):
     assert isinstance(index.coding, AdditiveCodec)
     reported = coded("ours", result.sample, asked, index.coding, index.scoring).run
     assert list(reported.values()) == index.search(asked.vectors, DEPTH, probes=index.manifest.lists)
+    report = make_report(result)
+    assert (report.reference, "residual codes" in as_table(report).render("text")) == ("residual codes", True)
+    assert any("with residual codes" in sentence for sentence in report.sentences), (
+        "not OPQ, which is another structure"
+    )
     hits = index.search(world.queries, 10, probes=index.manifest.lists)
     assert sum(str(number) in {hit.id for hit in row} for number, row in enumerate(hits)) > 50, "random codes find two"
     if cosine:  # decoded lengths are given back, by classes that faiss does not know

@@ -172,6 +172,12 @@ class TestBadInput:
             )
         assert not list(tmp_path.glob("model*"))
 
+    def test_one_level_of_additive_codes(self, tiny_static, labelled, tmp_path):
+        one = recipe(tiny_static, quantizer={"codes": "additive", "bytes": 1, "codewords": 16})
+        with pytest.raises(RepconcError, match="a product code of one block"):
+            train(load_dataset(labelled), tmp_path / "model", one)
+        assert not list(tmp_path.glob("model*"))
+
     def test_no_training_split(self, tiny_static, beir, tmp_path):
         with pytest.raises(RepconcError, match="no split 'train'"):
             train(load_dataset(beir()), tmp_path / "model", recipe(tiny_static))
