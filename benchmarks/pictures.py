@@ -62,7 +62,8 @@ def tradeoff() -> Figure:
             for line in own if system == "uncompressed" else []:
                 place, lists = (line["queries a second"], line["MRR@10"]), line["probes"]
                 text = "1 list" if lists == 1 else str(lists)
-                axis.annotate(text, place, (4, 4), textcoords="offset points", size=8)
+                side, offset = ("left", (4, 4)) if lists <= 2 else ("right", (-4, -11))  # away from the other curves
+                axis.annotate(text, place, offset, textcoords="offset points", size=8, ha=side)
         title = "one query at a time" if batch == 1 else f"batches of {batch}"
         axis.set(xscale="log", xlabel="queries a second, one thread", title=f"HotpotQA, {title}")
         _tidy(axis)
