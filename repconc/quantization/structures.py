@@ -35,7 +35,7 @@ def warm_up(
 def quantizer_of(codec: Codec, unit: bool, beam: int = BEAM) -> Quantizer:
     """The rotation, if the codec has one, belongs to the text model and is not taken over. unit: for such vectors.
 
-    Product codes need no help with lengths: there a codeword can be made longer for itself, and training does it.
+    Product codes go without, as in the paper: a codeword can be made longer for itself, and training does most of it.
     """
     codebooks = torch.from_numpy(codec.floats.copy())
     if isinstance(codec, AdditiveCodec):

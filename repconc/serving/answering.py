@@ -23,6 +23,7 @@ class Wanted(NamedTuple):
     filter: str | None
     text: bool
     exact: bool
+    first: int | None = None
 
 
 class Asked(NamedTuple):
@@ -139,6 +140,8 @@ class Batch:
             tree = None if wanted.filter is None else index.read_filter(wanted.filter)
         except RepconcError as error:
             raise invalid(str(error), "invalid_filter") from error
+        if wanted.first is not None and wanted.first > index.manifest.bytes:
+            raise invalid(f"first is {wanted.first}; codes have {index.manifest.bytes} bytes.", "invalid_first")
         if not wanted.exact:
             return index.search(
                 vectors,
@@ -149,6 +152,7 @@ class Batch:
                 documents=wanted.text,
                 stopwatch=watch,
                 bounds=bounds,
+                first=wanted.first,
             )
         if exact is None:
             raise invalid("The server has no uncompressed vectors of this index to rank by.", "no_vectors")

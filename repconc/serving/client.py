@@ -70,12 +70,13 @@ class Client:
         filter: str | None = None,
         documents: bool = False,
         exact: bool = False,
+        first: int | None = None,
     ) -> list[Hits]:
         """The k best documents of each question, given as texts or as vectors [B, D]; as `Searcher.search`."""
         if isinstance(queries, str):
             raise RepconcError("Give a list of questions, also for a single one: search(['...']).")
         kind = {"vectors": queries.tolist()} if isinstance(queries, np.ndarray) else {"queries": list(queries)}
-        wanted = {"k": k, "probes": probes, "filter": filter, "text": documents, "exact": exact}
+        wanted = {"k": k, "probes": probes, "filter": filter, "text": documents, "exact": exact, "first": first}
         answer = self._ask("POST", "/v1/search", schemas.SearchResponse, kind | wanted)
         return [[_hit(found, documents) for found in result.hits] for result in answer.results]
 

@@ -93,10 +93,11 @@ def search_routes(indexes: Mapping[str, Served]) -> APIRouter:
         filter: schemas.FilterText | None = None,
         text: bool = False,
         exact: bool = False,
+        first: schemas.First | None = None,
         index: IndexName = None,
     ) -> Response:
         """The same for one text, in an address that can be shared."""
-        return await answer(index, Asked([q], None, Wanted(k, probes, filter, text, exact)))
+        return await answer(index, Asked([q], None, Wanted(k, probes, filter, text, exact, first)))
 
     return router
 
@@ -175,7 +176,7 @@ def index_routes(indexes: Mapping[str, Served]) -> APIRouter:
 
 
 def _asked(request: schemas.SearchRequest) -> Asked:
-    wanted = Wanted(request.k, request.probes, request.filter, request.text, request.exact)
+    wanted = Wanted(request.k, request.probes, request.filter, request.text, request.exact, request.first)
     if request.query is not None or request.queries is not None:
         return Asked([request.query] if request.query is not None else request.queries, None, wanted)
     vectors = [request.vector] if request.vector is not None else request.vectors

@@ -25,6 +25,9 @@ Question = Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY, pattern=
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$")]
 K = Annotated[int, Field(ge=1, le=LARGEST_K, description="Results a query.")]
 Probes = Annotated[int, Field(ge=1, le=10_000_000, description="Lists to read; as tuned where it is not given.")]
+First = Annotated[
+    int, Field(ge=1, le=65536, description="Bytes of each code that are scanned; all where it is not given.")
+]
 FilterText = Annotated[
     str, Field(min_length=1, max_length=LONGEST_FILTER, description='Over metadata: year >= 2020 and lang = "en"')
 ]
@@ -53,6 +56,7 @@ class SearchRequest(Wire):
     vectors: Annotated[list[Vector], Field(fail_fast=True, min_length=1, max_length=MOST_QUERIES)] | None = None
     k: K = 10
     probes: Probes | None = None
+    first: First | None = None
     filter: FilterText | None = None
     text: bool = Field(default=False, description="Whether hits come with title, text and metadata.")
     exact: bool = Field(default=False, description="Rank by uncompressed vectors, where the server has them.")

@@ -16,7 +16,21 @@ from tests.serving.running import TOKEN, Running, running
 from tests.training.conftest import tiny_static  # noqa: F401 (a fixture)
 
 PATHS = ["/v1/search", "/v1/documents", "/v1/documents/d1", "/v1/embeddings", "/v1/index", "/v1/indexes", "/ready", "/"]
-KEYS = ["query", "queries", "vector", "vectors", "k", "probes", "filter", "text", "exact", "documents", "id", "input"]
+KEYS = [
+    "query",
+    "queries",
+    "vector",
+    "vectors",
+    "k",
+    "probes",
+    "first",
+    "filter",
+    "text",
+    "exact",
+    "documents",
+    "id",
+    "input",
+]
 SECONDS = 20
 
 anything = st.recursive(
@@ -35,6 +49,7 @@ wishes = {
     "k": st.integers(-2, 1200),
     "filter": filters,
     "probes": st.integers(-1, 99),
+    "first": st.integers(-1, 99),
     "text": st.booleans(),
     "exact": st.booleans(),
 }

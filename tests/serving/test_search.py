@@ -49,6 +49,16 @@ def test_by_address(text_server, searcher):
     assert "documents" in reply.json["milliseconds"]
 
 
+def test_the_first_bytes_of_codes(text_server, searcher):
+    wanted = {"k": 40, "first": 1}
+    reply = text_server.ask("/v1/search", {"query": "river of gold", **wanted})
+    assert hits_of(reply) == expected(searcher.search(["river of gold"], **wanted))
+    assert hits_of(text_server.ask("/v1/search?q=river%20of%20gold&k=40&first=1")) == hits_of(reply)
+    for first, code in ((99, "invalid_first"), (0, "invalid_request")):
+        refused = text_server.ask("/v1/search", {"query": "river of gold", "first": first})
+        assert (refused.status, refused.json["error"]["code"]) == (422, code)
+
+
 def test_by_vectors(vector_server):
     index = Index(vector_server.log.parent / "index")
     vectors = np.array([vector_of(number) for number in range(5)], np.float32)
