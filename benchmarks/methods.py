@@ -88,6 +88,8 @@ def _announce(cells: Sequence[Cell], wanted: Sequence[str] | None = None, each: 
         _say(f"{own / 60:4.0f} minutes, {len(names):2} methods: {dataset}, {recipe}, {size} bytes, seed {seed}")
     hours, count = sum(estimate.seconds for estimate in estimates) / 3600, sum(len(one.names) for one in estimates)
     _say(f"About {hours:.1f} hours on one core for {count} lines that are missing, in {len(cells)} cells.")
+    known = [line["seconds"] for line in results.read(SUITE)]
+    _say(f"{len(known)} lines are there already; they took {sum(known) / 3600:.1f} hours.")
 
 
 def _measure_all(cells: Sequence[Cell], wanted: Sequence[str] | None = None) -> list[str]:

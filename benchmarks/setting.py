@@ -105,8 +105,11 @@ def on_dev(name: str) -> tuple[Setting, np.ndarray, np.ndarray]:
 
 
 def label_of(name: str) -> str:
-    """A set as result lines call it: a folder by its own name, wherever it lies."""
-    return Path(name).resolve().name if Path(name).is_dir() and name not in CATALOGUE else name
+    """A set as result lines call it: a folder by its own name, wherever it lies, unless a set of ours has that name."""
+    if not Path(name).is_dir() or name in CATALOGUE:
+        return name
+    own = Path(name).resolve().name
+    return f"{own}, a folder" if own in CATALOGUE else own
 
 
 def folder_for(name: str, recipe: str, seed: int) -> Path:

@@ -113,8 +113,9 @@ def test_the_whole_suite_says_its_hours_and_keeps_lines_of_methods_only(labelled
 def test_a_plan_can_be_looked_at(kept, monkeypatch, capsys):
     compare(monkeypatch, "--plan", "--recipes", "static")
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2 * (3 + 3 + 2) + 1
+    assert len(said) == 2 * (3 + 3 + 2) + 2
     assert "hotpotqa, static, 16 bytes, seed 0" in said[0]
+    assert said[-1] == "0 lines are there already; they took 0.0 hours."
     assert not kept.exists()
     with pytest.raises(SystemExit):
         compare(monkeypatch, "--methods", "OPQ,OPC")
