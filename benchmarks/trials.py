@@ -65,6 +65,11 @@ def times(table: str, name: str, factor: float) -> Change:
     return lambda recipe: _with(recipe, table, name, factor * getattr(getattr(recipe, table), name))
 
 
+def slower(table: str, factor: float) -> Change:
+    """Both rates times a number."""
+    return lambda recipe: times(table, "codebook_rate", factor)(times(table, "encoder_rate", factor)(recipe))
+
+
 def weighted(factor: float) -> Change:
     """The paper's lambda times a number."""
     return lambda recipe: _with(recipe, "stage_one", "weight", factor * paper_weight(recipe.quantizer.bytes))
@@ -103,6 +108,8 @@ TRIALS: dict[str, Change] = {
     "stage 1: three times lambda": weighted(3),
     "stage 1: partial sums": as_it_is,
     "stage 1: batch 4096": changed("stage_one", "batch", 4096),
+    "stage 2: a third of both rates": slower("stage_two", 1 / 3),
+    "stage 2: a tenth of both rates": slower("stage_two", 1 / 10),
     "stage 2: three times the codebook rate": times("stage_two", "codebook_rate", 3),
     "stage 2: three times the encoder rate": times("stage_two", "encoder_rate", 3),
     "stage 2: twice the epochs": times("stage_two", "epochs", 2),
