@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import mean
 
 from benchmarks import results
-from benchmarks.cells import mean_of, with_spread
+from benchmarks.cells import fastest, mean_of, with_spread
 from benchmarks.methods_goals import ADDITIVE, MEASURES, OURS, Line, p_value
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
@@ -117,16 +117,15 @@ def costs_table(lines: Sequence[Line], recipe: str, dataset: str) -> Table:
     rows = []
     for name in named(own):
         alike = [line for line in own if line["method"] == name]
-        times = [_fastest(alike, column) for column in ("fit_seconds", "code_seconds", "milliseconds_a_query")]
+        times = [_time(alike, column) for column in ("fit_seconds", "code_seconds", "milliseconds_a_query")]
         rows.append([name, _size(alike), f"{alike[0]['shared_bytes'] / 1024:,.0f}", *times])
     columns = ["bytes/document", "kilobytes beside", "seconds to learn", "seconds to code", "ms a query"]
     return Table(["method", *columns], rows)
 
 
-def _fastest(lines: Sequence[Line], column: str) -> str:
-    """Of all seeds: the machine does other work beside, which only adds to it."""
-    known = [line[column] for line in lines if line[column] is not None]
-    return f"{min(known):,.{2 if column == 'milliseconds_a_query' else 0}f}" if known else ""
+def _time(lines: Sequence[Line], column: str) -> str:
+    known = fastest(lines, column)
+    return "" if known is None else f"{known:,.{2 if column == 'milliseconds_a_query' else 0}f}"
 
 
 def _short(lines: Sequence[Line]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.cells import mean_of
+from benchmarks.cells import fastest, mean_of
 from benchmarks.methods_goals import ADDITIVE, OURS, Line, p_value
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
@@ -63,7 +63,7 @@ def _cells(product: Sequence[Line], additive: Sequence[Line]) -> list[str]:
         f"{mean_of(product, 'R@100'):.3f}",
         f"{mean_of(additive, 'R@100'):.3f}{stars(p_value(product, additive, 'R@100'))}",
         " and ".join(f"{total:.0f}" for total in totals),
-        " and ".join(f"{_fastest(lines):.2f}" for lines in (product, additive)),
+        " and ".join(f"{fastest(lines, 'milliseconds_a_query'):.2f}" for lines in (product, additive)),
     ]
 
 
@@ -71,11 +71,6 @@ def _codebooks(line: Line) -> int:
     """Bytes of them, without the rotation before product codes."""
     rotation = 4 * line["dimensions"] ** 2 if line["method"] == OURS else 0
     return int(line["shared_bytes"] - rotation)
-
-
-def _fastest(lines: Sequence[Line]) -> float:
-    """Milliseconds a query: the machine does other work beside, which only adds to them."""
-    return float(min(line["milliseconds_a_query"] for line in lines))
 
 
 def winning_size(additive: Sequence[Line], products: Sizes) -> str:

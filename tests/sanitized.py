@@ -50,7 +50,7 @@ def test_with(kernel: str) -> int:
 
     tests = Path(__file__).parent
     scans = ("indexes/test_scan.py", "indexes/test_first.py", "indexes/test_lists.py", "indexes/test_malformed.py")
-    names = (*scans, "quantization/test_additive.py")
+    names = (*scans, "quantization/test_additive.py", "test_additive_tables.py")
     files = [str(tests / name) for name in names]
     return int(pytest.main(["-q", "-p", "no:cacheprovider", "-k", TESTS, *files]))
 
