@@ -70,7 +70,7 @@ KINDS: dict[str, Callable[[np.ndarray, int], Learned]] = {
     "ours, level by level": partial(ours, rounds=0),
     "ours, then together": partial(ours, shaken=0.0),
     "ours, then together, shaken": ours,
-    "ours, three times the rounds": partial(ours, rounds=3 * ROUNDS),
+    "ours, twice the rounds": partial(ours, rounds=2 * ROUNDS),
 }
 
 

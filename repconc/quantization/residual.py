@@ -28,7 +28,7 @@ FEWEST_DIMENSIONS, WIDTHS = 4, 10
 """How many components k-means sees first, and how many times until it sees all."""
 TURNS = 5
 """Of k-means at each width."""
-ROUNDS, ROUNDS_BEAM = 15, 2
+ROUNDS, ROUNDS_BEAM = 50, 4
 """Of learning all levels together, and how many partial codes are kept meanwhile: rounds gain more than a beam does."""
 SHAKEN = 0.5
 """How far codewords are moved before the first round, all levels together, beside what they leave of a vector."""

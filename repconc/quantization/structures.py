@@ -9,7 +9,7 @@ from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.opq import Report, train_opq
 from repconc.quantization.product import ProductQuantizer
 from repconc.quantization.quantizer import Quantizer
-from repconc.quantization.residual import ROUNDS, train_residual
+from repconc.quantization.residual import train_residual
 
 
 def warm_up(
@@ -25,10 +25,10 @@ def warm_up(
 ) -> Codec:
     """A codec learned from a sample of vectors [N, D] alone. codes: product or additive; rotate: of OPQ.
 
-    turns: of OPQ; additive codes have fewer rounds, and no more than that.
+    turns: of OPQ, or rounds in which additive codes learn all levels together.
     """
     if codes == "additive":
-        return train_residual(vectors, bytes, codewords, rounds=min(ROUNDS, turns), seed=seed, progress=progress)
+        return train_residual(vectors, bytes, codewords, rounds=turns, seed=seed, progress=progress)
     return train_opq(vectors, bytes, codewords, rotate=rotate, turns=turns, seed=seed, progress=progress)
 
 

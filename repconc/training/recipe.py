@@ -98,7 +98,7 @@ class Quantizer(Settings):
     sample: int = Field(default=65536, ge=1, le=1_000_000_000)
     """Document vectors that the warm-up learns from; all where there are fewer."""
     turns: int = Field(default=50, ge=1, le=10_000)
-    """Of OPQ; additive codes have fewer rounds, and no more than that."""
+    """Of OPQ, or rounds in which additive codes learn all levels together."""
     beam: int = Field(default=BEAM, ge=1, le=WIDEST_BEAM)
     """Partial codes that are kept while documents get additive codes: more are slower and closer."""
 
