@@ -4,8 +4,8 @@
     python -m benchmarks.trials --codes product --recipe heads --sizes 24 --trials splits
     python -m benchmarks.trials --codes product --recipe heads --sizes 8 --trials lengths
 
-All trials of a size start from the same dense model, warm-up and mined negatives. A killed run goes on, and a line that
-is there is not measured again.
+All trials of a size start from the same dense model, warm-up and mined negatives, but for those of other codebooks. A
+killed run goes on, and a line that is there is not measured again.
 """
 
 import argparse
@@ -75,6 +75,12 @@ def weighted(factor: float) -> Change:
     return lambda recipe: _with(recipe, "stage_one", "weight", factor * paper_weight(recipe.quantizer.bytes))
 
 
+def half_bytes(recipe: Recipe) -> Recipe:
+    """Twice as many levels of 16 codewords: as many bits, and codebooks of an eighth of the size."""
+    kept = _with(recipe, "stage_one", "weight", paper_weight(recipe.quantizer.bytes))
+    return _with(_with(kept, "quantizer", "codewords", 16), "quantizer", "bytes", 2 * recipe.quantizer.bytes)
+
+
 def split(share: float) -> Change:
     """As many epochs as the recipe has, this share of them in stage 1."""
 
@@ -98,9 +104,11 @@ TRIALS: dict[str, Change] = {
     "as it is": as_it_is,
     "beam 1": changed("quantizer", "beam", 1),
     "beam 64": changed("quantizer", "beam", 64),
+    "twice as many levels of 16 codewords": half_bytes,
     "stage 1: a third of the codebook rate": times("stage_one", "codebook_rate", 1 / 3),
     "stage 1: three times the codebook rate": times("stage_one", "codebook_rate", 3),
     "stage 1: three times the encoder rate": times("stage_one", "encoder_rate", 3),
+    "stage 1: three times the epochs": times("stage_one", "epochs", 3),
     "stage 1: epsilon .001": changed("stage_one", "epsilon", 0.001),
     "stage 1: epsilon .01": changed("stage_one", "epsilon", 0.01),
     "stage 1: without constraint": changed("stage_one", "constraint", False),
@@ -158,9 +166,11 @@ def _try(setting: Setting, size: int, codes: Codes, trials: dict[str, Change]) -
     warmed = setting.trainer(f"trial-warmed-{codes}-{size}", recipe, dense.model)
     warmed.warm_up()
     for name, change in missing.items():
-        folder = f"trial-{slug(name)}-{codes}-{size}"
-        trainer = setting.trainer(folder, change(recipe), dense.model, warmed=warmed.folder)
-        take_over(NEGATIVES, warmed.folder, trainer.folder)
+        folder, chosen = f"trial-{slug(name)}-{codes}-{size}", change(recipe)
+        alike = chosen.quantizer.bytes == size
+        trainer = setting.trainer(folder, chosen, dense.model, warmed=warmed.folder if alike else None)
+        if alike:
+            take_over(NEGATIVES, warmed.folder, trainer.folder)
         *first, second = _train(trainer, LOSSES.get(name, StageOneLoss))
         line = key | {
             "trial": name,
@@ -169,7 +179,8 @@ def _try(setting: Setting, size: int, codes: Codes, trials: dict[str, Change]) -
             "uncompressed": round(whole, 5),
             "seconds": round(sum(state.seconds for state in (*first, second)), 1),
         }
-        take_over(NEGATIVES, trainer.folder, warmed.folder)
+        if alike:
+            take_over(NEGATIVES, trainer.folder, warmed.folder)
         shutil.rmtree(trainer.folder)
         results.append(SUITE, line, made_with)
         print(line, flush=True)

@@ -3,6 +3,7 @@
 import sys
 
 import torch
+from safetensors.numpy import load_file
 
 from benchmarks import results, trials
 from benchmarks.setting import folder_for
@@ -10,11 +11,12 @@ from repconc.losses.clustering import clustering
 from repconc.quantization.additive import AdditiveQuantizer
 from repconc.quantization.product import ProductQuantizer
 from repconc.training.ranks import Ranks
-from repconc.training.recipe import make_recipe
+from repconc.training.recipe import make_recipe, paper_weight
 
 
 def test_each_has_a_line_and_leaves_no_folder(labelled, recipe, kept, monkeypatch):
-    some = ("as it is", "beam 1", "stage 1: partial sums", "stage 2: twice the epochs")
+    names = ("as it is", "beam 1", "twice as many levels of 16 codewords")
+    some = (*names, "stage 1: partial sums", "stage 2: twice the epochs")
     monkeypatch.setitem(trials.GROUPS, "settings", {name: trials.TRIALS[name] for name in some})
     monkeypatch.setattr(sys, "argv", ["trials", "--recipe", str(recipe), "--sets", str(labelled), "--sizes", "2"])
     trials.main()
@@ -23,6 +25,8 @@ def test_each_has_a_line_and_leaves_no_folder(labelled, recipe, kept, monkeypatc
     assert all(0 <= line[stage] <= 1 for line in lines for stage in ("stage 1", "stage 2", "uncompressed"))
     folders = {path.name for path in folder_for(str(labelled), str(recipe), 0).iterdir()}
     assert folders == {"dense", "trial-warmed-additive-2"}
+    warmed = load_file(folder_for(str(labelled), str(recipe), 0) / "trial-warmed-additive-2" / "warmup.safetensors")
+    assert len(warmed["codebooks"]) == 2, "codebooks of another shape were warmed up elsewhere"
     trials.main()
     assert results.read("trials") == lines
     assert len(trials.trials_table("settings", "additive").rows) == len(some)
@@ -40,6 +44,13 @@ def test_epochs_are_split_between_the_stages(labelled, recipe, kept, monkeypatch
     whole = make_recipe({"stage_one": {"epochs": 5.0}, "stage_two": {"epochs": 3.0}})
     split = trials.SPLITS["a quarter of all epochs in stage 1"](whole)
     assert (split.stage_one.epochs, split.stage_two.epochs) == (2.0, 6.0)
+
+
+def test_levels_of_half_a_byte_have_as_many_bits_and_the_same_lambda():
+    whole = make_recipe({"quantizer": {"bytes": 8, "codes": "additive"}})
+    halves = trials.half_bytes(whole)
+    assert 4 * halves.quantizer.bytes == 8 * whole.quantizer.bytes and halves.quantizer.codewords == 2**4
+    assert halves.stage_one.weight == paper_weight(8) != paper_weight(16)
 
 
 def test_lengths_are_given_back_to_the_other_structure():
