@@ -143,7 +143,7 @@ def run(
         labels_sha256=hashlib.sha256(json.dumps(given.qrels, sort_keys=True).encode()).hexdigest(),
     )
     learner = Learner(plan, make_examples(given, sample, splits, chosen, seed), sample, folder, observe)
-    learner.recipe_of(size or 1)  # what cannot be done is said before anything is written
+    learner.recipe_of(size or learner.sizes[0])  # what cannot be done is said before anything is written
     with only_trainer(folder, ranks):
         _refuse_finished(output, folder)  # by another process, while we read
         agree_on_plan(folder, plan, ranks, "remove it, or choose another name")

@@ -84,12 +84,17 @@ class Learner:
         run_phases(trainer)
         return Learned(*codecs_of(trainer), trainer.history, next(iter(trainer.measure_codes().values())))
 
+    @property
+    def sizes(self) -> list[int]:
+        """Bytes that are tried where a size is to be found, the fewest first."""
+        D = self._sample.vectors.shape[1]
+        return [size for size in SIZES if size <= D] or [D]
+
     def smallest(self, keep: float, say: Callable[[str], None]) -> Learned:
         """By halving the range of sizes: more bytes are better, or at least not worse."""
-        whole, D = self._uncompressed(), self._sample.vectors.shape[1]
+        whole, sizes = self._uncompressed(), self.sizes
         if whole <= 0:
             raise RepconcError("The held-out queries find nothing even without compression; give more, or a size.")
-        sizes = [size for size in SIZES if size <= D] or [D]
         low, high, best = 0, len(sizes), None
         while low < high:
             middle = (low + high) // 2

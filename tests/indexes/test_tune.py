@@ -5,6 +5,8 @@ import pytest
 
 from repconc.errors import RepconcError
 from repconc.indexes.tune import Point, choose, measure_curve, refine
+from repconc.indexes.writing import build
+from tests.indexes.conftest import additive_codecs, batches, codecs
 
 CURVE = [Point(1, 0.5, 0.1), Point(2, 0.79, 0.3), Point(4, 0.8, 0.5), Point(8, 0.8, 0.9)]
 
@@ -18,7 +20,10 @@ def test_the_choice():
         choose(CURVE, latency=0.05)
 
 
-def test_the_curve_ends_at_the_exhaustive_result(index, queries):
+@pytest.mark.parametrize("make", [codecs, additive_codecs])
+def test_the_curve_ends_at_the_exhaustive_result(make, queries, tmp_path):
+    coding, scoring = make()
+    index = build(tmp_path / "index", batches(range(300)), coding=coding, scoring=scoring, lists=12)
     exhaustive = index.search(queries, 5, probes=12)
     agreement = lambda hits: float(np.mean([a == b for a, b in zip(hits, exhaustive, strict=True)]))  # noqa: E731
     steps = []

@@ -7,6 +7,7 @@ import resource
 import threading
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,12 +15,12 @@ from hypothesis import strategies as st
 from benchmarks.figures import children_of
 from repconc.errors import RepconcError
 from repconc.indexes.ivf import Index
-from repconc.indexes.writing import Changes, add
+from repconc.indexes.writing import Changes, add, build
 from repconc.records import Document
 from repconc.serving import served
 from repconc.serving.scribe import Scribe
 from repconc.serving.writes import Removal, Upsert, plan_of
-from tests.indexes.conftest import batches
+from tests.indexes.conftest import additive_codecs, batches, make_codes
 from tests.serving.conftest import text_documents, text_index, vector_index, vector_of
 from tests.serving.running import TOKEN, running
 from tests.serving.test_served import drive
@@ -124,6 +125,20 @@ def test_another_writer_is_a_conflict_and_its_work_is_seen(vector_server):
         reply = write(vector_server, row("busy", 1))
         assert reply.status == 409 and reply.code == "index_busy" and reply.headers["retry-after"]
     assert write(vector_server, row("busy", 1)).status == 200
+
+
+def test_additive_codes_with_lengths_are_served_and_take_documents(tmp_path):
+    coding, scoring = additive_codecs()
+    coding = coding.with_lengths(make_codes(range(300)))
+    folder = build(tmp_path / "index", batches(range(300)), coding=coding, scoring=scoring, lists=12).folder
+    with running(folder, folder=tmp_path) as server:
+        assert write(server, *(row(f"new{number}", number) for number in range(20))).json["added"] == 20
+        reply = server.ask("/v1/search", {"vectors": [vector_of(n) for n in range(20)], "k": 30, "probes": 12})
+    index = Index(folder)
+    hits = index.search(np.array([vector_of(n) for n in range(20)], np.float32), 30, probes=12)
+    served = [[(hit["id"], hit["score"]) for hit in result["hits"]] for result in reply.json["results"]]
+    assert served == [[(hit.id, pytest.approx(hit.score, abs=1e-6)) for hit in found] for found in hits]
+    assert sum(f"new{n}" in {id for id, _ in found} for n, found in enumerate(served)) > 15, "chance brings two"
 
 
 def test_segments_do_not_pile_up(tmp_path):
