@@ -29,7 +29,6 @@ FOLDERS = {
     "RepCONC": "constraint",
     "RepCONC without stage 2": "constraint",
     "RepCONC without constraint": "clustering",
-    "RepCONC with additive codes": "additive-distillation",
 }
 """Models that `benchmarks.training` trains too, or that begin alike: what one has trained the other reads."""
 

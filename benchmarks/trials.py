@@ -76,9 +76,10 @@ def weighted(factor: float) -> Change:
 
 
 def half_bytes(recipe: Recipe) -> Recipe:
-    """Twice as many levels of 16 codewords: as many bits, and codebooks of an eighth of the size."""
-    kept = _with(recipe, "stage_one", "weight", paper_weight(recipe.quantizer.bytes))
-    return _with(_with(kept, "quantizer", "codewords", 16), "quantizer", "bytes", 2 * recipe.quantizer.bytes)
+    """Twice as many levels of 16 codewords: as many bits, though each takes a byte here; codebooks of an eighth."""
+    size = recipe.quantizer.bytes
+    kept = _with(weighted(1)(recipe), "stage_two", "loss", "lambda" if size <= 4 else "softmax")
+    return _with(_with(kept, "quantizer", "codewords", 16), "quantizer", "bytes", 2 * size)
 
 
 def split(share: float) -> Change:
@@ -135,7 +136,7 @@ LENGTHS: dict[str, Change] = {"as it is": as_it_is, "lengths the other way round
 GROUPS = {"settings": TRIALS, "splits": SPLITS, "lengths": LENGTHS}
 LOSSES = {"stage 1: partial sums": PartialSums, "lengths the other way round": OtherLengths}
 """Of stage 1, where it is not the usual one."""
-ADDITIVE_ONLY = {"beam 1", "beam 64", "stage 1: partial sums"}
+ADDITIVE_ONLY = {"beam 1", "beam 64", "twice as many levels of 16 codewords", "stage 1: partial sums"}
 
 
 def main() -> None:
@@ -167,7 +168,7 @@ def _try(setting: Setting, size: int, codes: Codes, trials: dict[str, Change]) -
     warmed.warm_up()
     for name, change in missing.items():
         folder, chosen = f"trial-{slug(name)}-{codes}-{size}", change(recipe)
-        alike = chosen.quantizer.bytes == size
+        alike = chosen.quantizer.model_copy(update={"beam": recipe.quantizer.beam}) == recipe.quantizer
         trainer = setting.trainer(folder, chosen, dense.model, warmed=warmed.folder if alike else None)
         if alike:
             take_over(NEGATIVES, warmed.folder, trainer.folder)

@@ -40,6 +40,7 @@ class AdditiveCodec(Codec):
 
     beam: int = BEAM
     scales: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))  # [M, K] float32
+    in_blocks: ClassVar[bool] = False
     at_a_time: ClassVar[int] = 1 << 15  # so that products of codewords with each other are made for many vectors
 
     def __post_init__(self) -> None:

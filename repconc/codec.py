@@ -30,6 +30,7 @@ class Codec:
     map: VectorMap | None = None
     lengths: Lengths | None = None  # of decoded vectors; what documents are coded with says it, scores are multiplied
     at_a_time: ClassVar[int] = VECTORS_AT_A_TIME  # vectors that are coded
+    in_blocks: ClassVar[bool] = True  # each codeword in a block of dimensions of its own
 
     def __post_init__(self) -> None:
         if not 1 <= self.codewords <= 256:

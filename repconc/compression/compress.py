@@ -121,7 +121,7 @@ def run(
     settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
     quantizer = settings.quantizer.model_dump() | ({} if codes is None else {"codes": codes})
     settings = make_recipe(settings.model_dump() | {"seed": seed, "quantizer": quantizer})
-    size = _size(given.matrix.dimension, bytes, ratio, keep)
+    size = _size(given.matrix.dimension, settings.quantizer.codes, bytes, ratio, keep)
     rows = choose_queries(given, chosen, seed)
     used = [given.query_ids[row] for row in rows.tolist()] if chosen == "labels" else []
     wanted = {id for query in used for id in relevant_to(given, query)}
@@ -182,7 +182,7 @@ def _coded(given: Given, before: str, coding: Codec, show: Show) -> Batches:
         )
 
 
-def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | None) -> int | None:
+def _size(dimension: int, codes: Codes, bytes: int | None, ratio: float | None, keep: float | None) -> int | None:
     """Bytes of a code; None where they are to be found."""
     if sum(value is not None for value in (bytes, ratio, keep)) > 1:
         raise RepconcError("Give only one of bytes, ratio and keep.")
@@ -194,7 +194,8 @@ def _size(dimension: int, bytes: int | None, ratio: float | None, keep: float | 
         return None
     if ratio is not None and not 4 <= ratio <= 4 * dimension:
         raise RepconcError(f"ratio is {ratio:g}; {dimension} floats can be made 4 to {4 * dimension} times smaller.")
-    size = bytes if bytes is not None else max(1, round(4 * dimension / (64 if ratio is None else ratio)))
+    fewest = 2 if codes == "additive" else 1
+    size = bytes if bytes is not None else max(fewest, round(4 * dimension / (64 if ratio is None else ratio)))
     if not 1 <= size <= dimension:
         raise RepconcError(
             f"Vectors of {dimension} dimensions are made of 1 to {dimension} bytes, a byte a dimension at most; "

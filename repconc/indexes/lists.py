@@ -69,8 +69,8 @@ def nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The L2-nearest centroid [N] of each decoded vector, and its squared distance [N]. codes: [N, M]"""
     centroids = np.ascontiguousarray(centroids, np.float32)
-    in_blocks = codec.codebooks.dtype == np.float32  # tables of centroids are made block by block
-    scanned = kernel() is not None and in_blocks and codec.blocks <= WIDEST and len(codes) > FEW
+    # The kernel makes tables of centroids block by block.
+    scanned = kernel() is not None and codec.in_blocks and codec.blocks <= WIDEST and len(codes) > FEW
     at_a_time = CODES_AT_A_TIME if scanned else VECTORS_AT_A_TIME
     find = _scanner(codec, centroids) if scanned else partial(_compare, codec, centroids, _half_norms(centroids))
     owners, distances = np.empty(len(codes), np.int64), np.empty(len(codes), np.float32)

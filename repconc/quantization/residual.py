@@ -29,7 +29,7 @@ FEWEST_DIMENSIONS, WIDTHS = 4, 10
 TURNS = 5
 """Of k-means at each width."""
 ROUNDS, ROUNDS_BEAM = 50, 4
-"""Of learning all levels together, and how many partial codes are kept meanwhile: rounds gain more than a beam does."""
+"""Of learning all levels together, and how many partial codes are kept meanwhile."""
 SHAKEN = 0.5
 """How far codewords are moved before the first round, all levels together, beside what they leave of a vector."""
 

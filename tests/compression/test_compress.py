@@ -15,7 +15,7 @@ from repconc.indexes.ivf import Index
 from repconc.indexing import add_vectors
 from repconc.maps import VectorMap
 from repconc.models.heads import make_heads, to_map
-from repconc.training.recipe import DensePhase, Recipe, make_recipe
+from repconc.training.recipe import DensePhase, make_recipe
 from tests.compression.conftest import opened
 
 
@@ -43,15 +43,11 @@ def test_every_mode_gives_an_index_that_finds_documents(world, recipe, mode, tmp
     assert "OPQ" in as_table(report).render("text")
 
 
-def of_structure(recipe: Recipe, codes: str) -> Recipe:
-    return recipe.model_copy(update={"quantizer": recipe.quantizer.model_copy(update={"codes": codes})})
-
-
 @pytest.mark.parametrize("cosine", [True, False])
 def test_additive_codes_go_the_whole_way(world, recipe, cosine, tmp_path):
     """Documents can be added, and faiss takes them where it can."""
-    recipe = of_structure(recipe, "additive")
-    result = run(opened(world, "labels"), tmp_path / "index", bytes=2, recipe=recipe, cosine=cosine)
+    options = {"bytes": 2, "recipe": recipe, "codes": "additive", "cosine": cosine}
+    result = run(opened(world, "labels"), tmp_path / "index", **options)
     index, asked = result.index, result.splits.test
     assert isinstance(index.coding, AdditiveCodec)
     reported = coded("ours", result.sample, asked, index.coding, index.scoring).run
@@ -131,15 +127,16 @@ def test_faiss_takes_maps_of_both_kinds_but_no_hidden_layer(world, recipe, tmp_p
         export_faiss(deep, tmp_path / "deep.faiss")
 
 
-def test_vectors_of_few_dimensions_get_a_byte_by_themselves(world, recipe, tmp_path):
+@pytest.mark.parametrize(("codes", "bytes"), [("product", 1), ("additive", 2)])
+def test_vectors_of_few_dimensions_get_a_byte_by_themselves(world, recipe, codes, bytes, tmp_path):
     given = open_given(world.documents[:, :2], queries=world.queries[:, :2])
-    assert run(given, tmp_path / "index", recipe=recipe).learned.coding.blocks == 1
+    assert run(given, tmp_path / "index", recipe=recipe, codes=codes).learned.coding.blocks == bytes
 
 
 @pytest.mark.parametrize("codes", ["product", "additive"])
 def test_the_smallest_size_that_keeps_enough_is_found(world, recipe, codes, tmp_path):
-    said, recipe = [], of_structure(recipe, codes)
-    result = run(opened(world, "queries"), tmp_path / "index", keep=0.7, recipe=recipe, say=said.append)
+    said = []
+    result = run(opened(world, "queries"), tmp_path / "index", keep=0.7, recipe=recipe, codes=codes, say=said.append)
     kept = {int(line.split()[0]): float(line.split()[3].rstrip("%")) for line in said if "keep" in line}
     chosen = result.learned.coding.blocks
     assert kept[chosen] >= 70
