@@ -13,6 +13,9 @@ import numpy as np
 
 from repconc.errors import RepconcError
 
+SHORT = 1e-15
+"""Below it squares lose their digits."""
+
 
 @dataclass(frozen=True)
 class VectorMap:
@@ -49,5 +52,12 @@ class VectorMap:
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     """[N, D] scaled to length 1; a vector of zeros stays as it is."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # who reads vectors refuses what is not finite
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        extreme = ~((lengths > SHORT) & (lengths < np.inf))[:, 0]  # squares of their entries are hardly floats
+        if extreme.any():
+            vectors = np.array(vectors)
+            largest = np.abs(vectors[extreme]).max(axis=1, keepdims=True)
+            vectors[extreme] /= np.where(largest > 0, largest, 1)
+            lengths[extreme] = np.linalg.norm(vectors[extreme], axis=1, keepdims=True)
+        return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)

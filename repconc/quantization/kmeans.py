@@ -12,8 +12,10 @@ VECTORS_AT_A_TIME = 2048
 
 
 def read_sample(vectors: np.ndarray, codewords: int) -> Tensor:
-    """[N, D], enough of them."""
+    """[N, D], enough of them and all finite."""
     x = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
+    if not torch.isfinite(x).all():
+        raise RepconcError("A document vector holds NaN or an infinite value; codebooks cannot be learned from it.")
     if codewords > len(x):
         raise RepconcError(
             f"There are {len(x)} vectors for {codewords} codewords; give more vectors or fewer codewords."

@@ -61,7 +61,8 @@ def train_residual(
     del residuals
     for turn in range(rounds):
         cooling = (1 - (turn + 1) / rounds) ** 0.5  # the last round is left alone
-        together += cooling * farthest * torch.randn(together.shape, generator=generator)
+        noise = torch.randn(together.shape, generator=generator)
+        together += cooling * farthest * (noise - noise.mean(dim=1, keepdim=True))  # no level moves as a whole
         learn_together(x, together)
         if progress:
             progress(levels + turn + 1, total)

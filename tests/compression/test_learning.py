@@ -129,3 +129,13 @@ def test_a_stand_in_without_queries_lies_between_its_document_and_a_near_one(wor
     cosine = (unit(made.vectors) * unit(sources)).sum(axis=1)
     assert (cosine > 0.7).all(), "the document is the larger part"
     assert (cosine < 0.999).mean() > 0.5
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-30, 1.0, 1e20, 1e37])
+def test_vectors_of_any_length_get_the_length_one(scale):
+    x = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+    x[2] = 0
+    np.testing.assert_allclose(unit(x * np.float32(scale)), unit(x), rtol=1e-5)
+    assert not unit(x)[2].any()
+    mixed = np.vstack([x[:1], x[:1] * np.float32(scale)])
+    assert (unit(mixed)[0] == unit(x[:1])[0]).all(), "others do not change it"

@@ -194,6 +194,23 @@ def test_levels_that_learn_together_code_closer_also_what_they_have_not_seen():
         assert errors[1] < share * errors[0]
 
 
+def test_many_rounds_do_no_harm_where_codewords_are_few():
+    """Levels that were shaken as a whole would wander apart, and fit no search from level to level."""
+    x = np.random.default_rng(0).normal(size=(1500, 16)).astype(np.float32)
+    few, many = (train_residual(x, 16, 4, rounds=rounds) for rounds in (0, 50))
+    errors = [((x - codec.decode(codec.encode(x))) ** 2).sum() for codec in (few, many)]
+    assert errors[1] < 0.95 * errors[0]
+    assert np.abs(many.floats.mean(axis=1)[1:]).max() < 0.5
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_sample_with_a_broken_vector_is_refused(value):
+    x = vectors(100, 6)
+    x[3, 2] = value
+    with pytest.raises(RepconcError, match="NaN or an infinite value"):
+        train_residual(x, 2, 8)
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 4), st.integers(1, 16), st.integers(1, 8), st.integers(0, 1000))
 def test_a_round_never_moves_codewords_away_from_the_vectors_that_use_them(levels, codewords, dimension, seed):
