@@ -26,7 +26,7 @@ from repconc.evaluation.tables import Table
 from repconc.losses.clustering import clustering
 from repconc.quantization.quantizer import Quantizer
 from repconc.training.loop import State
-from repconc.training.recipe import Codes, Recipe, paper_weight
+from repconc.training.recipe import Codes, Recipe, paper_loss, paper_weight
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.trainer import Trainer
 
@@ -78,7 +78,7 @@ def weighted(factor: float) -> Change:
 def half_bytes(recipe: Recipe) -> Recipe:
     """Twice as many levels of 16 codewords: as many bits, though each takes a byte here; codebooks of an eighth."""
     size = recipe.quantizer.bytes
-    kept = _with(weighted(1)(recipe), "stage_two", "loss", "lambda" if size <= 4 else "softmax")
+    kept = _with(weighted(1)(recipe), "stage_two", "loss", paper_loss(size))
     return _with(_with(kept, "quantizer", "codewords", 16), "quantizer", "bytes", 2 * size)
 
 

@@ -17,6 +17,7 @@ from repconc.errors import RepconcError, first_line
 Codes = Literal["product", "additive"]
 Method = Literal["repconc", "jpq", "dpq", "opq", "pq", "dense"]
 Negatives = Literal["in-batch", "static", "refreshed", "dynamic"]
+Ranking = Literal["softmax", "lambda"]
 
 
 class Phase(Settings):
@@ -84,8 +85,8 @@ class StageTwo(Taught):
     codebook_rate: float = Field(default=2e-4, gt=0)
     depth: int = Field(default=200, ge=1, le=10_000)
     """Irrelevant documents a query, searched at every step."""
-    loss: Literal["softmax", "lambda"] | None = None
-    """None: lambda where M <= 4, softmax elsewhere."""
+    loss: Ranking | None = None
+    """None: the paper's, LambdaLoss for 4 bytes and fewer."""
 
 
 class Quantizer(Settings):
@@ -139,6 +140,11 @@ LAMBDAS = {4: 0.3, 8: 0.2, 12: 0.1, 16: 0.07, 24: 0.05, 32: 0.05, 48: 0.05}
 def paper_weight(blocks: int) -> float:
     """The paper's lambda by M; between its sizes that of the nearest in log M."""
     return LAMBDAS[min(LAMBDAS, key=lambda known: abs(math.log(known / blocks)))]
+
+
+def paper_loss(blocks: int) -> Ranking:
+    """The paper's ranking loss of stage 2 by M: LambdaLoss for the shortest codes only."""
+    return "lambda" if blocks <= 4 else "softmax"
 
 
 RECIPES = Path(__file__).parent.parent / "recipes"

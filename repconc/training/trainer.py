@@ -27,7 +27,7 @@ from repconc.training.examples import Batches, Examples
 from repconc.training.loop import Line, Observer, State, Task, as_progress, fit
 from repconc.training.negatives import FixedCodes, FixedDocuments, FixedVectors, Passing, Searchable, top_irrelevant
 from repconc.training.ranks import Ranks
-from repconc.training.recipe import DensePhase, Phase, Recipe, StageOne, StageTwo, Taught, paper_weight
+from repconc.training.recipe import DensePhase, Phase, Recipe, StageOne, StageTwo, Taught, paper_loss, paper_weight
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.stage_two import search_and_rank
 from repconc.training.statistics import twins_of, use_of
@@ -134,8 +134,8 @@ class Trainer:
         """The query side and the codebooks, with dynamic negatives over the fixed codes."""
         self.model.separate_queries()
         settings = self.recipe.stage_two
-        by_lambda = settings.loss == "lambda" or (settings.loss is None and self.codes.shape[1] <= 4)
-        return self._search_fixed(settings, "stage-2", self._fixed_codes(), by_lambda=by_lambda)
+        loss = settings.loss or paper_loss(self.codes.shape[1])
+        return self._search_fixed(settings, "stage-2", self._fixed_codes(), by_lambda=loss == "lambda")
 
     def measure_codes(self) -> dict[str, float]:
         """What dev queries find in the whole corpus, with its fixed codes and the codebooks as they now are."""
