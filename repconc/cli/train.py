@@ -1,6 +1,7 @@
 """`repconc train`: encoders and quantizer, from a labelled set."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +21,10 @@ def train(
     ] = None,
     bytes: Annotated[int | None, typer.Option(min=1, help="Bytes a document. [default: the recipe's, 16]")] = None,
     codes: Annotated[
-        Codes | None, typer.Option(help="Codewords in blocks, or whole ones. [default: the recipe's]")
+        Codes | None,
+        typer.Option(
+            help="Codewords in blocks, or whole ones. [default: the recipe's; else additive for a large corpus]"
+        ),
     ] = None,
     method: Annotated[Method | None, typer.Option(help="[default: the recipe's, repconc]")] = None,
     what: Annotated[
@@ -80,7 +84,8 @@ def train(
             for observer in observers:
                 observer(line)
 
-        model = run(loaded, output, chosen, device=device, vectors=vectors, observe=observe)
+        say = partial(remark, quiet=quiet or not first)
+        model = run(loaded, output, chosen, device=device, vectors=vectors, observe=observe, say=say)
     if first:
         figures = model.manifest.figures
         remark(json.dumps(figures, indent=2), quiet or as_json)

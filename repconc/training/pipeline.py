@@ -6,7 +6,7 @@ the end, and the other one goes.
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from repconc.training.loop import Observer
 from repconc.training.possible import refuse_impossible
 from repconc.training.ranks import Ranks
 from repconc.training.reading import Labelled, make_examples, read
-from repconc.training.recipe import Recipe
+from repconc.training.recipe import Recipe, choose_codes
 from repconc.training.report import draw_report
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.trainer import Trainer
@@ -51,6 +51,7 @@ def train(
     device: str | None = None,
     vectors: Path | str | None = None,
     observe: Observer = lambda line: None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> RepconcModel:
     """Run all phases of a recipe. vectors: what `repconc encode` made of the corpus, for heads."""
     output, ranks = named(Path(output)), Ranks()
@@ -63,6 +64,9 @@ def train(
     _refuse_compressed(Path(recipe.encoder.documents))
     encoder = Encoder(recipe.encoder, device)
     model = make_model(encoder, recipe)
+    asked, recipe = recipe, choose_codes(recipe, len(data.document_ids), encoder.dimension)
+    if recipe != asked:
+        say(f"{len(data.document_ids):,} documents are enough for additive codes; --codes product makes the paper's.")
     refuse_impossible(
         recipe,
         dimension=encoder.dimension,

@@ -93,7 +93,8 @@ class Quantizer(Settings):
     """The structure and size of a code, and its warm-up."""
 
     codes: Codes = "product"
-    """Codewords in blocks of their own, as in the paper, or whole ones that are added up."""
+    """Codewords in blocks of their own, as in the paper, or whole ones that are added up. Where a recipe does not say,
+    `train` goes by the size of the corpus (choose_codes)."""
     bytes: int = Field(default=16, ge=1, le=65536)
     codewords: int = Field(default=256, ge=1, le=256)
     sample: int = Field(default=65536, ge=1, le=1_000_000_000)
@@ -145,6 +146,24 @@ def paper_weight(blocks: int) -> float:
 def paper_loss(blocks: int) -> Ranking:
     """The paper's ranking loss of stage 2 by M: LambdaLoss for the shortest codes only."""
     return "lambda" if blocks <= 4 else "softmax"
+
+
+DOCUMENTS_A_DIMENSION, MOST_BYTES = 1024, 24
+"""From how many documents on, and up to how many bytes, additive codes are the default. The sizes of a corpus from
+which on they need fewer bytes in all than product codes that rank as well are in docs/results.md: none that was
+measured is above 630 documents a dimension, and for more bytes there is none yet."""
+
+
+def choose_codes(recipe: Recipe, documents: int, dimension: int) -> Recipe:
+    """Additive codes where codebooks are small beside the corpus, the paper's elsewhere, unless the recipe says which.
+
+    Codebooks of additive codes have about a byte for each level, codeword and dimension.
+    """
+    quantizer, is_large = recipe.quantizer, documents >= DOCUMENTS_A_DIMENSION * dimension
+    is_ours = recipe.method == "repconc" and 1 < quantizer.bytes <= MOST_BYTES
+    if "codes" in quantizer.model_fields_set or not (is_large and is_ours):
+        return recipe
+    return recipe.model_copy(update={"quantizer": quantizer.model_copy(update={"codes": "additive"})})
 
 
 RECIPES = Path(__file__).parent.parent / "recipes"

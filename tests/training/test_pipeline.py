@@ -11,7 +11,9 @@ from sentence_transformers import SentenceTransformer
 
 from repconc import Encoder, RepconcError, RepconcModel, load_dataset, make_recipe, train
 from repconc.additive import AdditiveCodec
+from repconc.training import recipe as recipes
 from repconc.training.pipeline import training_folder
+from repconc.training.recipe import choose_codes
 from repconc.training.trainer import Trainer
 
 # Dev queries of so small a set say little; the training queries choose the checkpoint, so that each phase moves it.
@@ -60,6 +62,34 @@ def test_a_model_with_additive_codes(tiny_static, labelled, tmp_path):
     assert "additive-quantization" in (tmp_path / "model" / "README.md").read_text()
     with pytest.raises(RepconcError, match="opq and pq make product codes"):
         train(load_dataset(labelled), tmp_path / "other", recipe(tiny_static, method="opq", **values))
+
+
+def test_a_large_corpus_has_additive_codes_unless_the_recipe_says_which(tiny_static, labelled, tmp_path, monkeypatch):
+    monkeypatch.setattr(recipes, "DOCUMENTS_A_DIMENSION", 15)  # 240 documents of 16 dimensions
+    said = []
+    train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static), say=said.append)
+    assert isinstance(RepconcModel.load(tmp_path / "model").scoring, AdditiveCodec)
+    assert said == ["240 documents are enough for additive codes; --codes product makes the paper's."]
+    values = {"quantizer": FAST["quantizer"] | {"codes": "product"}}
+    train(load_dataset(labelled), tmp_path / "other", recipe(tiny_static, **values), say=said.append)
+    assert not isinstance(RepconcModel.load(tmp_path / "other").scoring, AdditiveCodec)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "bytes", "documents", "codes"),
+    [
+        ("repconc", 24, 262_144, "additive"),
+        ("repconc", 24, 262_143, "product"),
+        ("repconc", 25, 10**9, "product"),
+        ("repconc", 1, 10**9, "product"),
+        ("jpq", 24, 10**9, "product"),
+    ],
+)
+def test_the_default_structure_of_codes(method, bytes, documents, codes):
+    chosen = choose_codes(make_recipe({"method": method, "quantizer": {"bytes": bytes}}), documents, 256)
+    assert chosen.quantizer.codes == codes
+    assert choose_codes(chosen, 1, 256).quantizer.codes == codes
 
 
 def test_a_saved_model_is_an_encoder_to_train_on(tiny_static, labelled, tmp_path):
