@@ -37,7 +37,7 @@ def main_table(lines: Sequence[Line], recipe: str) -> Table:
         found = [line for line in own if line["method"] == name]
         cells = [cell for dataset in datasets for cell in _cells(own, dataset, name)]
         rows.append([f"{kind}: {name}", _size(found), _ratio(found), *cells])
-    columns = [f"{dataset} {what}" for dataset in datasets for what in (*MEASURES, "seeds")]
+    columns = [f"{dataset} {what}" for dataset in datasets for what in (*MEASURES, "all bytes", "seeds")]
     return Table(["method", "bytes/document", "ratio", *columns], rows, NOTE if rows else "")
 
 
@@ -64,12 +64,13 @@ def _cells(lines: Sequence[Line], dataset: str, name: str) -> list[str]:
         [line for line in lines if (line["dataset"], line["method"]) == (dataset, one)] for one in (name, OURS)
     )
     if not own:
-        return [""] * 3
+        return [""] * 4
     values = {measure: [line["measures"][measure] for line in own] for measure in MEASURES}
     marks = {measure: stars(p_value(own, ours, measure)) for measure in MEASURES}
     return [
         with_spread(values["MRR@10"]) + marks["MRR@10"],
         f"{mean(values['R@100']):.3f}{marks['R@100']}",
+        f"{own[0]['bytes_per_document'] + own[0]['shared_bytes'] / own[0]['documents']:,.0f}",
         str(len(own)),
     ]
 

@@ -3,8 +3,9 @@
 Codebooks of additive codes are larger, which counts in a small corpus. So the table has all bytes a document too, and
 says how many documents a corpus must have for additive codes to win per byte of all that is in memory: product codes
 that rank as well would need more bytes a document, by interpolation between the sizes that were measured, and at that
-many documents the two are even. The rotation of product codes is not counted here, though it is in the lines: it could
-be a part of the encoder's last layer.
+many documents the two are even. Codebooks count twice, since an index keeps those that documents were coded with beside
+those that score. The rotation of product codes is not counted here, though it is in the lines: it could be a part of
+the encoder's last layer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ def structures_table(lines: Sequence[Line]) -> Table:
         for size in sorted(products.keys() & additive.keys()):
             theirs, ours = _of_same_seeds(products[size], additive[size])
             if ours:
-                ends = [winning_size(additive[size], products), str(len(ours))]
+                ends = [winning_size(ours, products), str(len(ours))]
                 rows.append([f"{dataset}, {recipe}", str(size), *_cells(theirs, ours), *ends])
     measures = ["product MRR@10", "additive MRR@10", "", "product R@100", "additive R@100"]
     columns = ["set and encoder", "bytes", *measures, "all bytes", "ms a query", "wins from", "seeds"]
@@ -68,29 +69,27 @@ def _cells(product: Sequence[Line], additive: Sequence[Line]) -> list[str]:
 
 
 def _codebooks(line: Line) -> int:
-    """Bytes of them, without the rotation before product codes."""
+    """Bytes of both sets, without the rotation before product codes."""
     rotation = 4 * line["dimensions"] ** 2 if line["method"] == OURS else 0
-    return int(line["shared_bytes"] - rotation)
+    return 2 * int(line["shared_bytes"] - rotation)
 
 
 def winning_size(additive: Sequence[Line], products: Sizes) -> str:
     """From how many documents on additive codes need fewer bytes in all than product codes that rank as well.
 
-    Only seeds count that all sizes have. Where product codes of no measured size rank as well, the largest of them
-    gives a bound; where those of the same bytes do, additive codes never win.
+    Only sizes of product codes count that have all seeds of the additive ones, the same bytes among them. Where no
+    such size ranks as well, the largest of them gives a bound; where the same bytes do, additive codes never win.
     """
-    sizes = sorted(products)
-    ours, *theirs = _of_same_seeds(additive, *(products[size] for size in sizes))
-    if not ours:
-        return ""
-    size, reached = ours[0]["bytes"], mean_of(ours, "MRR@10")
-    known = np.maximum.accumulate([mean_of(lines, "MRR@10") for lines in theirs])
+    size, reached = additive[0]["bytes"], mean_of(additive, "MRR@10")
+    alike = {bytes: _of_same_seeds(additive, lines)[1] for bytes, lines in products.items()}
+    sizes = sorted(bytes for bytes, lines in alike.items() if len(lines) == len(additive))
+    known = np.maximum.accumulate([mean_of(alike[bytes], "MRR@10") for bytes in sizes])
     more = float(np.interp(reached, known, sizes)) - size
     if known[sizes.index(size)] >= reached:
         return "never"
     if more <= 0:
         return ""  # the largest that was measured
-    documents = (_codebooks(ours[0]) - _codebooks(products[size][0])) / more
+    documents = (_codebooks(additive[0]) - _codebooks(products[size][0])) / more
     if documents <= 0:
         return "any size"
     bound = "at most " if reached > known[-1] else ""

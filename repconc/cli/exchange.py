@@ -18,7 +18,9 @@ def to_faiss(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file; ids go to FILE.ids.jsonl beside it.")],
     quiet: Quiet = False,
 ) -> None:
-    """Write an IndexIVFPQ. It is read back and compared before it gets its name.
+    """Write an IndexIVFPQ, or an IndexIVFResidualQuantizer of additive codes.
+
+    It is read back and compared before it gets its name.
 
     Adding documents there would code them wrongly: it holds the codebooks that score, not those that code.
 

@@ -89,7 +89,8 @@ def train(
     if first:
         figures = model.manifest.figures
         remark(json.dumps(figures, indent=2), quiet or as_json)
-        typer.echo(json.dumps({"model": str(output), "figures": figures}) if as_json else output)
+        made = {"model": str(output), "codes": model.manifest.recipe["quantizer"]["codes"], "figures": figures}
+        typer.echo(json.dumps(made) if as_json else output)
 
 
 def _set(values: dict[str, Any], table: str, name: str, value: Any) -> None:

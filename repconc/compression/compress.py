@@ -119,9 +119,10 @@ def run(
         raise RepconcError(f"{len(given.matrix)} documents cannot fill {lists} lists; ask for fewer lists.")
     chosen = mode_of(given, mode)
     settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
-    quantizer = settings.quantizer.model_dump() | ({} if codes is None else {"codes": codes})
+    structure: Codes = codes or settings.quantizer.codes or "product"
+    quantizer = settings.quantizer.model_dump() | {"codes": structure}
     settings = make_recipe(settings.model_dump() | {"seed": seed, "quantizer": quantizer})
-    size = _size(given.matrix.dimension, settings.quantizer.codes, bytes, ratio, keep)
+    size = _size(given.matrix.dimension, structure, bytes, ratio, keep)
     rows = choose_queries(given, chosen, seed)
     used = [given.query_ids[row] for row in rows.tolist()] if chosen == "labels" else []
     wanted = {id for query in used for id in relevant_to(given, query)}

@@ -4,7 +4,9 @@ from repconc.models.manifest import ModelManifest
 
 
 def model_card(manifest: ModelManifest) -> str:
-    structure = manifest.recipe.get("quantizer", {}).get("codes", "product")
+    structure = manifest.recipe.get("quantizer", {}).get("codes") or "product"
+    tags = "dense-retrieval" if manifest.bytes is None else f"dense-retrieval, {structure}-quantization"
+    ours = " with additive codes, which are not in the paper" if manifest.bytes and structure == "additive" else ""
     size = "uncompressed" if manifest.bytes is None else f"{manifest.bytes} bytes a document"
     ratio = "" if manifest.bytes is None else f", {4 * manifest.dimension / manifest.bytes:.0f}x less than float32"
     use = (
@@ -15,12 +17,12 @@ def model_card(manifest: ModelManifest) -> str:
     return f"""---
 library_name: sentence-transformers
 pipeline_tag: sentence-similarity
-tags: [dense-retrieval, {structure}-quantization, repconc]
+tags: [{tags}, repconc]
 ---
 # {manifest.method} on {manifest.dataset}: {size}{ratio}
 
 A query and a document encoder of {manifest.dimension} dimensions, searched by inner product, trained with RepCONC
-(Zhan et al., WSDM 2022). The encoders load with sentence-transformers alone; the quantizer needs `repconc`.
+(Zhan et al., WSDM 2022){ours}. The encoders load with sentence-transformers alone; the quantizer needs `repconc`.
 
 ```python
 from repconc import RepconcModel

@@ -23,12 +23,16 @@ from repconc.training.loop import Observer
 from repconc.training.possible import refuse_impossible
 from repconc.training.ranks import Ranks
 from repconc.training.reading import Labelled, make_examples, read
-from repconc.training.recipe import Recipe, choose_codes
+from repconc.training.recipe import Recipe, choose_codes, with_codes
 from repconc.training.report import draw_report
 from repconc.training.stage_one import StageOneLoss
 from repconc.training.trainer import Trainer
 
 PLAN = "plan.json"
+ADDITIVE = (
+    "{:,} documents are enough for additive codes, which cannot be exported to faiss or Lance; "
+    "ask for codes product to have the paper's."
+)
 OTHERWISE = "remove it, choose another name, or go on with it by --resume"
 
 
@@ -64,9 +68,8 @@ def train(
     _refuse_compressed(Path(recipe.encoder.documents))
     encoder = Encoder(recipe.encoder, device)
     model = make_model(encoder, recipe)
-    asked, recipe = recipe, choose_codes(recipe, len(data.document_ids), encoder.dimension)
-    if recipe != asked:
-        say(f"{len(data.document_ids):,} documents are enough for additive codes; --codes product makes the paper's.")
+    codes = choose_codes(recipe, len(data.document_ids), encoder.dimension, model.is_normalized)
+    is_chosen, recipe = recipe.quantizer.codes is None and codes == "additive", with_codes(recipe, codes)
     refuse_impossible(
         recipe,
         dimension=encoder.dimension,
@@ -77,6 +80,8 @@ def train(
     folder = training_folder(output)
     with only_trainer(folder, ranks):
         agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks, OTHERWISE)
+        if is_chosen:
+            say(ADDITIVE.format(len(data.document_ids)))
         where = Path(vectors or folder / "vectors")
         examples = make_examples(data, encoder, recipe, where, folder, ranks, observe)
         trainer = Trainer(model, examples, recipe, folder, ranks, observe)

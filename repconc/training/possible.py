@@ -35,7 +35,7 @@ def _refuse_quantizer(recipe: Recipe, dimension: int, documents: int) -> None:
             f"There are {known} documents for {quantizer.codewords} codewords; "
             "give more documents, or fewer codewords (quantizer.codewords in the recipe)."
         )
-    if quantizer.codes == "product" and quantizer.bytes > dimension:
+    if quantizer.codes != "additive" and quantizer.bytes > dimension:
         raise RepconcError(
             f"Vectors of {dimension} dimensions cannot be cut into {quantizer.bytes} blocks; ask for fewer bytes."
         )

@@ -92,9 +92,9 @@ class StageTwo(Taught):
 class Quantizer(Settings):
     """The structure and size of a code, and its warm-up."""
 
-    codes: Codes = "product"
-    """Codewords in blocks of their own, as in the paper, or whole ones that are added up. Where a recipe does not say,
-    `train` goes by the size of the corpus (choose_codes)."""
+    codes: Codes | None = None
+    """Codewords in blocks of their own ("product", as in the paper), or whole ones that are added up ("additive").
+    None: product, but for `train` on a large corpus (choose_codes)."""
     bytes: int = Field(default=16, ge=1, le=65536)
     codewords: int = Field(default=256, ge=1, le=256)
     sample: int = Field(default=65536, ge=1, le=1_000_000_000)
@@ -148,22 +148,25 @@ def paper_loss(blocks: int) -> Ranking:
     return "lambda" if blocks <= 4 else "softmax"
 
 
-DOCUMENTS_A_DIMENSION, MOST_BYTES = 1024, 24
-"""From how many documents on, and up to how many bytes, additive codes are the default. The sizes of a corpus from
-which on they need fewer bytes in all than product codes that rank as well are in docs/results.md: none that was
-measured is above 630 documents a dimension, and for more bytes there is none yet."""
+DOCUMENTS_A_DIMENSION, DIMENSIONS_A_BYTE = 2048, 16
+"""How large a corpus and how short a code must be for additive codes to be the default. Both are bounds of what was
+measured (docs/results.md, "Additive beside product codes")."""
 
 
-def choose_codes(recipe: Recipe, documents: int, dimension: int) -> Recipe:
-    """Additive codes where codebooks are small beside the corpus, the paper's elsewhere, unless the recipe says which.
+def choose_codes(recipe: Recipe, documents: int, dimension: int, unit: bool) -> Codes:
+    """What the recipe says; else additive codes where they were seen to win per byte of everything, or the paper's.
 
-    Codebooks of additive codes have about a byte for each level, codeword and dimension.
+    Their codebooks have a byte for each level, codeword and dimension, so the corpus must be the larger the more
+    dimensions there are. unit: whether vectors have length 1; others were not measured.
     """
-    quantizer, is_large = recipe.quantizer, documents >= DOCUMENTS_A_DIMENSION * dimension
-    is_ours = recipe.method == "repconc" and 1 < quantizer.bytes <= MOST_BYTES
-    if "codes" in quantizer.model_fields_set or not (is_large and is_ours):
-        return recipe
-    return recipe.model_copy(update={"quantizer": quantizer.model_copy(update={"codes": "additive"})})
+    size = recipe.quantizer.bytes
+    is_measured = unit and recipe.method == "repconc" and 1 < size <= dimension // DIMENSIONS_A_BYTE
+    is_large = documents >= DOCUMENTS_A_DIMENSION * dimension
+    return recipe.quantizer.codes or ("additive" if is_measured and is_large else "product")
+
+
+def with_codes(recipe: Recipe, codes: Codes) -> Recipe:
+    return recipe.model_copy(update={"quantizer": recipe.quantizer.model_copy(update={"codes": codes})})
 
 
 RECIPES = Path(__file__).parent.parent / "recipes"

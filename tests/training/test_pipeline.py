@@ -13,7 +13,7 @@ from repconc import Encoder, RepconcError, RepconcModel, load_dataset, make_reci
 from repconc.additive import AdditiveCodec
 from repconc.training import recipe as recipes
 from repconc.training.pipeline import training_folder
-from repconc.training.recipe import choose_codes
+from repconc.training.recipe import choose_codes, read_recipe, with_codes
 from repconc.training.trainer import Trainer
 
 # Dev queries of so small a set say little; the training queries choose the checkpoint, so that each phase moves it.
@@ -66,30 +66,46 @@ def test_a_model_with_additive_codes(tiny_static, labelled, tmp_path):
 
 def test_a_large_corpus_has_additive_codes_unless_the_recipe_says_which(tiny_static, labelled, tmp_path, monkeypatch):
     monkeypatch.setattr(recipes, "DOCUMENTS_A_DIMENSION", 15)  # 240 documents of 16 dimensions
-    said = []
-    train(load_dataset(labelled), tmp_path / "model", recipe(tiny_static), say=said.append)
-    assert isinstance(RepconcModel.load(tmp_path / "model").scoring, AdditiveCodec)
-    assert said == ["240 documents are enough for additive codes; --codes product makes the paper's."]
+    monkeypatch.setattr(recipes, "DIMENSIONS_A_BYTE", 4)
+    said, dataset = [], load_dataset(labelled)
+
+    def killed(line):
+        if line["phase"] == "stage-1":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset, tmp_path / "model", recipe(tiny_static), observe=killed, say=said.append)
+    assert len(said) == 1 and said[0].startswith("240 documents are enough for additive codes")
+    model = train(dataset, tmp_path / "model", recipe(tiny_static))
+    assert isinstance(model.scoring, AdditiveCodec)
+    assert model.manifest.recipe["quantizer"]["codes"] == "additive"
     values = {"quantizer": FAST["quantizer"] | {"codes": "product"}}
-    train(load_dataset(labelled), tmp_path / "other", recipe(tiny_static, **values), say=said.append)
-    assert not isinstance(RepconcModel.load(tmp_path / "other").scoring, AdditiveCodec)
+    other = train(dataset, tmp_path / "other", recipe(tiny_static, **values), say=said.append)
+    assert not isinstance(other.scoring, AdditiveCodec)
     assert len(said) == 1
 
 
 @pytest.mark.parametrize(
-    ("method", "bytes", "documents", "codes"),
+    ("method", "bytes", "documents", "unit", "codes"),
     [
-        ("repconc", 24, 262_144, "additive"),
-        ("repconc", 24, 262_143, "product"),
-        ("repconc", 25, 10**9, "product"),
-        ("repconc", 1, 10**9, "product"),
-        ("jpq", 24, 10**9, "product"),
+        ("repconc", 16, 524_288, True, "additive"),
+        ("repconc", 16, 524_287, True, "product"),
+        ("repconc", 17, 10**9, True, "product"),
+        ("repconc", 1, 10**9, True, "product"),
+        ("repconc", 16, 10**9, False, "product"),
+        ("jpq", 16, 10**9, True, "product"),
     ],
 )
-def test_the_default_structure_of_codes(method, bytes, documents, codes):
-    chosen = choose_codes(make_recipe({"method": method, "quantizer": {"bytes": bytes}}), documents, 256)
-    assert chosen.quantizer.codes == codes
-    assert choose_codes(chosen, 1, 256).quantizer.codes == codes
+def test_the_default_structure_of_codes(method, bytes, documents, unit, codes):
+    asked = make_recipe({"method": method, "quantizer": {"bytes": bytes}})
+    assert choose_codes(asked, documents, 256, unit) == codes
+    for said in ("product", "additive"):
+        assert choose_codes(with_codes(asked, said), documents, 256, unit) == said
+
+
+def test_the_recipes_of_the_paper_have_its_codes():
+    for name in ("msmarco-passage", "msmarco-document"):
+        assert make_recipe(read_recipe(name)).quantizer.codes == "product"
 
 
 def test_a_saved_model_is_an_encoder_to_train_on(tiny_static, labelled, tmp_path):
