@@ -87,9 +87,10 @@ def train(
         say = partial(remark, quiet=quiet or not first)
         model = run(loaded, output, chosen, device=device, vectors=vectors, observe=observe, say=say)
     if first:
-        figures = model.manifest.figures
+        manifest = model.manifest
+        figures, codes = manifest.figures, manifest.recipe["quantizer"]["codes"] if manifest.bytes else None
         remark(json.dumps(figures, indent=2), quiet or as_json)
-        made = {"model": str(output), "codes": model.manifest.recipe["quantizer"]["codes"], "figures": figures}
+        made = {"model": str(output), "codes": codes, "figures": figures}
         typer.echo(json.dumps(made) if as_json else output)
 
 

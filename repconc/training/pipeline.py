@@ -69,7 +69,8 @@ def train(
     encoder = Encoder(recipe.encoder, device)
     model = make_model(encoder, recipe)
     codes = choose_codes(recipe, len(data.document_ids), encoder.dimension, model.is_normalized)
-    is_chosen, recipe = recipe.quantizer.codes is None and codes == "additive", with_codes(recipe, codes)
+    is_told = recipe.quantizer.codes is not None or codes == "product"
+    recipe = with_codes(recipe, codes)
     refuse_impossible(
         recipe,
         dimension=encoder.dimension,
@@ -80,7 +81,7 @@ def train(
     folder = training_folder(output)
     with only_trainer(folder, ranks):
         agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks, OTHERWISE)
-        if is_chosen:
+        if not is_told:
             say(ADDITIVE.format(len(data.document_ids)))
         where = Path(vectors or folder / "vectors")
         examples = make_examples(data, encoder, recipe, where, folder, ranks, observe)

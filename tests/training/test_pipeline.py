@@ -283,8 +283,12 @@ def test_the_command_line_trains_and_measures(tiny_static, labelled, tmp_path, m
     assert result.stdout.strip() == "model"
     assert (tmp_path / "model" / "report.png").read_bytes().startswith(b"\x89PNG")
     command[3] = "again"
-    again = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    monkeypatch.setattr(recipes, "DOCUMENTS_A_DIMENSION", 15)
+    monkeypatch.setattr(recipes, "DIMENSIONS_A_BYTE", 3)
+    result = CliRunner().invoke(app, [*command, "--json"])
+    again = json.loads(result.stdout)
     assert again["model"] == "again" and 0 < again["figures"]["stage 2"]["MRR@10"] <= 1
+    assert again["codes"] == "additive" and "240 documents are enough for additive codes" in result.stderr
     measured = CliRunner().invoke(app, ["eval", "model", str(labelled), "--json"])
     assert 0 < json.loads(measured.stdout)["measures"]["MRR@10"] <= 1
     nothing = CliRunner().invoke(app, ["train", str(labelled), "-o", "new", "--resume"])
