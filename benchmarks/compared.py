@@ -43,6 +43,8 @@ class Measured(NamedTuple):
     fit: float | None = None
     """Seconds."""
     code: float | None = None
+    warm: float | None = None
+    """Seconds of its warm-up, which are a part of `fit`."""
 
 
 class Comparison:
@@ -95,24 +97,24 @@ class Comparison:
         # What is not sized has nothing to warm up, and codes of another structure have a warm-up of their own.
         shared = self._opq(size) if is_sized and recipe.quantizer == base.quantizer else None
         trainer = setting.trainer(f"{FOLDERS.get(name, slug(name))}-{size}", recipe, self.dense.model)
-        self.own, seconds = None if name in FOLDERS else trainer.folder, 0.0
+        self.own = None if name in FOLDERS else trainer.folder
         if shared:
             take_over("warmup.safetensors", shared, trainer.folder)
             take_over(NEGATIVES, shared, trainer.folder)
-        if is_sized:
-            seconds = trainer.warm_up()
-        seconds += sum(state.seconds for state in method.train(trainer))
+        warm = trainer.warm_up() if is_sized else None
+        seconds = (warm or 0.0) + sum(state.seconds for state in method.train(trainer))
         if shared:
             take_over(NEGATIVES, trainer.folder, shared)
-        index, start = setting.index(trainer), time.perf_counter()
-        trainer.coding.encode(self.vectors[1])
+        index, documents = setting.index(trainer), self.vectors[1]
+        start = time.perf_counter()
+        trainer.coding.encode(documents)
         code = time.perf_counter() - start
         # The warm-up's rotation stands behind both sides of the text model, and must be in memory too. Codebooks that
         # nobody learned are a formula: BPR's are all patterns of eight signs.
         beside = sum(weight.nbytes for module in list(trainer.model.text)[1:] for weight in module.parameters())
         if trainer.quantizer.codebooks.requires_grad:
             beside += index.nbytes - size * len(index)
-        return Measured(setting.asked(trainer), index.search, size, beside, seconds, code)
+        return Measured(setting.asked(trainer), index.search, size, beside, seconds, code, warm)
 
     def _opq(self, size: int) -> Path:
         """Where OPQ of this size is, which all methods that need one start from."""
@@ -148,6 +150,7 @@ class Comparison:
             "ranks": _ranks(evaluation),
             "recalls": [float(f"{value:.3g}") for value in evaluation.values["R@100"].tolist()],
             "fit_seconds": None if measured.fit is None else round(measured.fit, 1),
+            "warmup_seconds": None if measured.warm is None else round(measured.warm, 1),
             "code_seconds": None if measured.code is None else round(measured.code, 1),
             "milliseconds_a_query": round(_milliseconds(measured), 3),
         }

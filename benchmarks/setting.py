@@ -24,7 +24,7 @@ from repconc.training.examples import Examples
 from repconc.training.loop import State
 from repconc.training.pipeline import make_model
 from repconc.training.reading import read_examples
-from repconc.training.recipe import RECIPES, Codes, Recipe, make_recipe, read_recipe
+from repconc.training.recipe import RECIPES, Codes, Recipe, make_recipe, read_recipe, with_codes
 from repconc.training.trainer import Trainer
 
 MEASURES = ("MRR@10", "MRR@100", "nDCG@10", "R@100")
@@ -40,7 +40,8 @@ class Setting:
             get(name)
         self.dataset = load_dataset(folder_of(name) if name in CATALOGUE else name)
         own = RECIPES / f"{name}-{recipe}.toml"  # settings that were chosen on the dev queries of this set
-        self.recipe = make_recipe(read_recipe(own if own.exists() else recipe) | {"seed": seed})
+        chosen = make_recipe(read_recipe(own if own.exists() else recipe) | {"seed": seed})
+        self.recipe = with_codes(chosen, "product")  # whatever the default of so many documents is
         self.split = "test" if "test" in self.dataset.splits else self.recipe.validation_split
         self.key = {"dataset": label_of(name), "recipe": Path(recipe).stem, "seed": seed}
         self.encoder = Encoder(self.recipe.encoder)
@@ -65,8 +66,8 @@ class Setting:
         return Texts(self.encoder, "query", texts)
 
     def sized(self, size: int, codes: Codes = "product") -> Recipe:
-        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size, "codes": codes})
-        return self.recipe.model_copy(update={"quantizer": quantizer})
+        quantizer = self.recipe.quantizer.model_copy(update={"bytes": size})
+        return with_codes(self.recipe.model_copy(update={"quantizer": quantizer}), codes)
 
     def trainer(self, name: str, recipe: Recipe, model: Any = None, warmed: Path | None = None) -> Trainer:
         """In a folder of its own. model: copied; None: as the encoder comes. warmed: whose OPQ it starts from."""
