@@ -1,11 +1,14 @@
 """Additive beside product codes of the same bytes, as a function of the lines of the comparison.
 
-Codebooks of additive codes are larger, which counts in a small corpus. So the table has all bytes a document too, and
-says how many documents a corpus must have for additive codes to win per byte of all that is in memory: product codes
-that rank as well would need more bytes a document, by interpolation between the sizes that were measured, and at that
-many documents the two are even. Codebooks count twice, since an index keeps those that documents were coded with beside
-those that score. The rotation of product codes is not counted here, though it is in the lines: it could be a part of
-the encoder's last layer.
+Codebooks of additive codes are larger, which counts in a small corpus. So the table has the bytes of a whole index too,
+and says how many documents a corpus must have for additive codes to win per byte of all that is in memory: product
+codes that rank as well would need more bytes a document, by interpolation between the sizes that were measured, and at
+that many documents the two are even.
+
+Codebooks count three times, since an index keeps those that documents were coded with, those that score, and these once
+more as tables are made from them. Lists of additive codes are cut into classes, and each class has a place where it
+begins. What both have alike (centroids, where lists begin) is not counted, nor is the rotation of product codes, though
+it is in the lines: it could be a part of the encoder's last layer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,11 @@ from benchmarks.cells import fastest, mean_of
 from benchmarks.methods_goals import ADDITIVE, OURS, Line, p_value
 from repconc.evaluation.significance import stars
 from repconc.evaluation.tables import Table
+from repconc.indexes.lists import default_lists
+from repconc.lengths import CLASSES
 
+SETS, OFFSET, TURNS = 3, 8, 100
+"""Sets of codebooks, bytes of a number that says where a class begins, and turns until sizes come to rest."""
 NOTE = "Stars: better than product codes in every seed, p < 0.05 or 0.01 (two-tailed paired t-test)."
 Sizes = Mapping[int, Sequence[Line]]
 """Lines of one method by their bytes."""
@@ -35,7 +42,7 @@ def structures_table(lines: Sequence[Line]) -> Table:
                 ends = [winning_size(ours, products), str(len(ours))]
                 rows.append([f"{dataset}, {recipe}", str(size), *_cells(theirs, ours), *ends])
     measures = ["product MRR@10", "additive MRR@10", "", "product R@100", "additive R@100"]
-    columns = ["set and encoder", "bytes", *measures, "all bytes", "ms a query", "wins from", "seeds"]
+    columns = ["set and encoder", "bytes", *measures, "index bytes", "ms a query", "wins from", "seeds"]
     return Table(columns, rows, NOTE if rows else "")
 
 
@@ -56,7 +63,7 @@ def _of_same_seeds(*groups: Sequence[Line]) -> list[list[Line]]:
 def _cells(product: Sequence[Line], additive: Sequence[Line]) -> list[str]:
     low, high = (mean_of(lines, "MRR@10") for lines in (product, additive))
     both = product[0], additive[0]
-    totals = [line["bytes_per_document"] + _codebooks(line) / line["documents"] for line in both]
+    totals = [line["bytes_per_document"] + _beside(line, line["documents"]) / line["documents"] for line in both]
     return [
         f"{low:.3f}",
         f"{high:.3f}{stars(p_value(product, additive))}",
@@ -68,10 +75,11 @@ def _cells(product: Sequence[Line], additive: Sequence[Line]) -> list[str]:
     ]
 
 
-def _codebooks(line: Line) -> int:
-    """Bytes of both sets, without the rotation before product codes."""
-    rotation = 4 * line["dimensions"] ** 2 if line["method"] == OURS else 0
-    return 2 * int(line["shared_bytes"] - rotation)
+def _beside(line: Line, documents: float) -> float:
+    """Bytes beside codes in an index of so many documents."""
+    if line["method"] == OURS:
+        return float(SETS * (line["shared_bytes"] - 4 * line["dimensions"] ** 2))
+    return float(SETS * line["shared_bytes"] + (CLASSES - 1) * OFFSET * default_lists(round(documents)))
 
 
 def winning_size(additive: Sequence[Line], products: Sizes) -> str:
@@ -89,8 +97,16 @@ def winning_size(additive: Sequence[Line], products: Sizes) -> str:
         return "never"
     if more <= 0:
         return ""  # the largest that was measured
-    documents = (_codebooks(additive[0]) - _codebooks(products[size][0])) / more
-    if documents <= 0:
+    documents = _even(additive[0], products[size][0], more)
+    if documents <= 1:
         return "any size"
     bound = "at most " if reached > known[-1] else ""
     return f"{bound}{float(f'{documents:.2g}'):,.0f} documents"
+
+
+def _even(additive: Line, product: Line, more: float) -> float:
+    """How many documents there are where `more` bytes for each weigh as much as all that stands beside codes."""
+    documents = 1.0
+    for _ in range(TURNS):  # what stands beside grows with the root of the documents, so that this comes to rest
+        documents = max(1.0, (_beside(additive, documents) - _beside(product, documents)) / more)
+    return documents

@@ -103,9 +103,9 @@ class AdditiveCodec(Codec):
         pairs = whole.reshape(self.blocks, 256, -1, 2).transpose(0, 2, 1, 3)
         return np.ascontiguousarray(pairs), np.pad(self.scales, ((0, 0), (0, missing)))
 
-    @cached_property
+    @property
     def floats(self) -> np.ndarray:
-        """[M, K, D] float32"""
+        """[M, K, D] float32: four times the memory of the codebooks, so nobody keeps them."""
         return np.asarray(self.codebooks * self.scales[..., None])
 
     @cached_property

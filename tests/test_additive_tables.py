@@ -59,6 +59,13 @@ def test_memory_is_a_byte_a_dimension_and_a_scale_a_codeword():
     assert make(3, 7, 9).nbytes == 3 * 7 * (9 + 4)
 
 
+def test_coding_keeps_no_floats():
+    codec = make(3, 7, 9)
+    codec.encode(np.ones((2, 9), np.float32))
+    kept = sum(value.nbytes for value in vars(codec).values() if isinstance(value, np.ndarray))
+    assert kept == codec.nbytes + codec.half_norms.nbytes
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 4), st.integers(1, 256), st.integers(1, 60), st.integers(-120, 60), st.integers(0, 999))
 def test_codewords_and_queries_are_rounded_by_half_a_unit_at_most(levels, codewords, dimension, exponent, seed):

@@ -88,9 +88,8 @@ def train(
         model = run(loaded, output, chosen, device=device, vectors=vectors, observe=observe, say=say)
     if first:
         manifest = model.manifest
-        figures, codes = manifest.figures, manifest.recipe["quantizer"]["codes"] if manifest.bytes else None
-        remark(json.dumps(figures, indent=2), quiet or as_json)
-        made = {"model": str(output), "codes": codes, "figures": figures}
+        remark(json.dumps(manifest.figures, indent=2), quiet or as_json)
+        made = {"model": str(output), "codes": manifest.structure, "figures": manifest.figures}
         typer.echo(json.dumps(made) if as_json else output)
 
 

@@ -119,7 +119,7 @@ def run(
         raise RepconcError(f"{len(given.matrix)} documents cannot fill {lists} lists; ask for fewer lists.")
     chosen = mode_of(given, mode)
     settings = recipe or make_recipe(read_recipe(f"compress-{chosen}"))
-    structure: Codes = codes or settings.quantizer.codes or "product"
+    structure: Codes = codes or settings.quantizer.structure
     quantizer = settings.quantizer.model_dump() | {"codes": structure}
     settings = make_recipe(settings.model_dump() | {"seed": seed, "quantizer": quantizer})
     size = _size(given.matrix.dimension, structure, bytes, ratio, keep)

@@ -106,10 +106,11 @@ class Index:
     def nbytes(self) -> int:
         """What search needs in memory: codes, lists, codebooks, removal bits; without ids and texts.
 
-        Centroids are there twice: as on disk, and with one byte a dimension, which is read first.
+        Two things are there twice: centroids, with one byte a dimension, which is read first, and the codebooks that
+        score, in the order in which tables are made.
         """
         on_disk = sum(self.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
-        return on_disk + int(self.centroids.size)
+        return on_disk + int(self.centroids.size) + self.scoring.codebooks.nbytes
 
     def sizes(self) -> dict[str, int]:
         """Bytes by part, on disk."""

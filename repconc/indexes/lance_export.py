@@ -22,13 +22,13 @@ from repconc.packages import Progress
 
 def export_lance(index: Index, output: Path, progress: Progress = lambda done, total: None) -> None:
     """Write the dataset and its index, or nothing."""
+    if isinstance(index.scoring, AdditiveCodec):
+        raise RepconcError("Lance knows no additive codes; train or compress with product codes for it.")
+    if index.scoring.map is not None:
+        raise RepconcError("Lance has no place for a rotation or a map; this index can be exported to faiss.")
     lance = import_extra("lance", extra="lance")
     arrow = import_extra("pyarrow", extra="lance")
     refuse_inside(index.folder, output)
-    if index.scoring.map is not None:
-        raise RepconcError("Lance has no place for a rotation or a map; this index can be exported to faiss.")
-    if isinstance(index.scoring, AdditiveCodec):
-        raise RepconcError("Lance knows no additive codes; train or compress with product codes for it.")
     M, K, d = index.scoring.codebooks.shape
     columns = [(name, arrow.string()) for name in ("id", "title", "text", "metadata")]
     schema = arrow.schema([*columns, ("vector", arrow.list_(arrow.float32(), M * d))])

@@ -4,9 +4,9 @@ from repconc.models.manifest import ModelManifest
 
 
 def model_card(manifest: ModelManifest) -> str:
-    structure = manifest.recipe.get("quantizer", {}).get("codes") or "product"
-    tags = "dense-retrieval" if manifest.bytes is None else f"dense-retrieval, {structure}-quantization"
-    ours = " with additive codes, which are not in the paper" if manifest.bytes and structure == "additive" else ""
+    structure = manifest.structure
+    tags = f"dense-retrieval, {structure}-quantization" if structure else "dense-retrieval"
+    ours = " with additive codes, which are not in the paper" if structure == "additive" else ""
     size = "uncompressed" if manifest.bytes is None else f"{manifest.bytes} bytes a document"
     ratio = "" if manifest.bytes is None else f", {4 * manifest.dimension / manifest.bytes:.0f}x less than float32"
     use = (

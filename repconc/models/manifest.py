@@ -27,3 +27,8 @@ class ModelManifest(Settings):
     recipe: dict[str, Any]
     figures: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Phase -> measures of the dev queries, and the use of the codes."""
+
+    @property
+    def structure(self) -> str | None:
+        """Of its codes: product or additive; None for an uncompressed model."""
+        return self.recipe.get("quantizer", {}).get("codes") or "product" if self.bytes else None

@@ -57,7 +57,10 @@ def train(
     observe: Observer = lambda line: None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> RepconcModel:
-    """Run all phases of a recipe. vectors: what `repconc encode` made of the corpus, for heads."""
+    """Run all phases of a recipe. vectors: what `repconc encode` made of the corpus, for heads.
+
+    A recipe that does not say which codes gets those of `choose_codes`; say: hears it where they are not the paper's.
+    """
     output, ranks = named(Path(output)), Ranks()
     if (output / MANIFEST).exists() and training_folder(output).exists():  # killed after its last step
         shutil.rmtree(training_folder(output), ignore_errors=True)
@@ -81,7 +84,7 @@ def train(
     folder = training_folder(output)
     with only_trainer(folder, ranks):
         agree_on_plan(folder, _plan(data, recipe, encoder, vectors), ranks, OTHERWISE)
-        if not is_told:
+        if ranks.is_first and not is_told:
             say(ADDITIVE.format(len(data.document_ids)))
         where = Path(vectors or folder / "vectors")
         examples = make_examples(data, encoder, recipe, where, folder, ranks, observe)

@@ -25,9 +25,9 @@ def refuse_impossible(recipe: Recipe, *, dimension: int, documents: int, pairs: 
 
 def _refuse_quantizer(recipe: Recipe, dimension: int, documents: int) -> None:
     quantizer = recipe.quantizer
-    if quantizer.codes == "additive" and recipe.method in ("opq", "pq"):
+    if quantizer.structure == "additive" and recipe.method in ("opq", "pq"):
         raise RepconcError("Methods opq and pq make product codes; take repconc, jpq or dpq with additive ones.")
-    if quantizer.codes == "additive" and quantizer.bytes == 1:
+    if quantizer.structure == "additive" and quantizer.bytes == 1:
         raise RepconcError("One whole codeword a document is a product code of one block; ask for --codes product.")
     known = min(documents, quantizer.sample)
     if quantizer.codewords > known:
@@ -35,7 +35,7 @@ def _refuse_quantizer(recipe: Recipe, dimension: int, documents: int) -> None:
             f"There are {known} documents for {quantizer.codewords} codewords; "
             "give more documents, or fewer codewords (quantizer.codewords in the recipe)."
         )
-    if quantizer.codes != "additive" and quantizer.bytes > dimension:
+    if quantizer.structure == "product" and quantizer.bytes > dimension:
         raise RepconcError(
             f"Vectors of {dimension} dimensions cannot be cut into {quantizer.bytes} blocks; ask for fewer bytes."
         )

@@ -104,6 +104,11 @@ class Quantizer(Settings):
     beam: int = Field(default=BEAM, ge=1, le=WIDEST_BEAM)
     """Partial codes that are kept while documents get additive codes: more are slower and closer."""
 
+    @property
+    def structure(self) -> Codes:
+        """Where nothing chooses it by the size of the corpus."""
+        return self.codes or "product"
+
 
 class Recipe(Settings):
     """One training run."""
@@ -148,21 +153,26 @@ def paper_loss(blocks: int) -> Ranking:
     return "lambda" if blocks <= 4 else "softmax"
 
 
-DOCUMENTS_A_DIMENSION, DIMENSIONS_A_BYTE = 2048, 16
-"""How large a corpus and how short a code must be for additive codes to be the default. Both are bounds of what was
-measured (docs/results.md, "Additive beside product codes")."""
+DOCUMENTS_A_DIMENSION, DIMENSIONS_A_BYTE, FEWEST_BYTES, CODEWORDS = 2048, 16, 4, 256
+"""How large a corpus and which codes additive ones are the default for. Codes of these sizes were measured on two small
+corpora, and the size of the corpus is computed from that (docs/results.md, "Additive beside product codes")."""
 
 
 def choose_codes(recipe: Recipe, documents: int, dimension: int, unit: bool) -> Codes:
-    """What the recipe says; else additive codes where they were seen to win per byte of everything, or the paper's.
+    """What the recipe says; else additive codes where they should win per byte of everything, or the paper's.
 
     Their codebooks have a byte for each level, codeword and dimension, so the corpus must be the larger the more
     dimensions there are. unit: whether vectors have length 1; others were not measured.
     """
-    size = recipe.quantizer.bytes
-    is_measured = unit and recipe.method == "repconc" and 1 < size <= dimension // DIMENSIONS_A_BYTE
+    quantizer = recipe.quantizer
+    is_like_measured = (
+        unit
+        and recipe.method == "repconc"
+        and FEWEST_BYTES <= quantizer.bytes <= dimension // DIMENSIONS_A_BYTE
+        and quantizer.codewords == CODEWORDS
+    )
     is_large = documents >= DOCUMENTS_A_DIMENSION * dimension
-    return recipe.quantizer.codes or ("additive" if is_measured and is_large else "product")
+    return "additive" if quantizer.codes is None and is_like_measured and is_large else quantizer.structure
 
 
 def with_codes(recipe: Recipe, codes: Codes) -> Recipe:

@@ -86,7 +86,7 @@ class Trainer:
             vectors = self.corpus.vectors(np.sort(sample)).cpu().numpy()
             codec = warm_up(
                 vectors,
-                quantizer.codes or "product",
+                quantizer.structure,
                 quantizer.bytes,
                 quantizer.codewords,
                 rotate=rotate,

@@ -55,6 +55,12 @@ def test_hits_bring_their_documents(index, queries):
     assert [hit.document for hit in hits] == make_documents([int(hit.id[1:]) for hit in hits])
 
 
+def test_memory_counts_what_is_there_twice(index, queries):
+    index.search(queries, 3)
+    on_disk = sum(index.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
+    assert index.nbytes == on_disk + index.centroids.size + index.scoring.by_dimension.nbytes
+
+
 def test_one_dimension_is_enough(tmp_path):
     codec = Codec(np.array([[[1.0], [2.0]]], np.float32), 1)
     codes = np.array([[0], [1], [1]], np.uint8)

@@ -1,5 +1,7 @@
 """Lance answers from an exported index as ours does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,12 @@ from repconc.errors import RepconcError
 from repconc.indexes.ivf import Index
 from repconc.indexes.lance_export import export_lance
 from repconc.indexes.writing import build, remove
-from tests.indexes.conftest import batches, codecs
-
-lance = pytest.importorskip("lance")
+from repconc.maps import VectorMap
+from tests.indexes.conftest import additive_codecs, batches, codecs
 
 
 def test_lance_finds_what_we_find(tmp_path):
+    lance = pytest.importorskip("lance")
     coding, scoring = codecs(codewords=256, dimension=16)
     built = build(tmp_path / "index", batches(range(400)), coding=coding, scoring=scoring, lists=5)
     remove(built.folder, ["d7", "d8"])
@@ -29,3 +31,17 @@ def test_lance_finds_what_we_find(tmp_path):
         assert all(row["text"] == known[row["id"]].text for row in rows if row["id"] in known)
     with pytest.raises(RepconcError, match="there already"):
         export_lance(index, tmp_path / "out.lance")
+
+
+def test_what_lance_cannot_hold_is_said_before_it_is_needed(tmp_path):
+    turned = VectorMap(np.eye(15, dtype=np.float32))
+    mapped = [replace(codec, map=turned) for codec in codecs()]
+    whole = [replace(codec, map=turned) for codec in additive_codecs()]
+    for name, (coding, scoring), sentence in (
+        ("mapped", mapped, "no place for a rotation"),
+        ("whole", whole, "no additive codes"),
+    ):
+        index = build(tmp_path / name, batches(range(60)), coding=coding, scoring=scoring, lists=2)
+        with pytest.raises(RepconcError, match=sentence):
+            export_lance(index, tmp_path / "out.lance")
+        assert not (tmp_path / "out.lance").exists()
