@@ -85,8 +85,7 @@ def _sizes(index: Index, count: int, quick: bool) -> Iterator[Figure]:
     """What must be in memory to search; with 16 bytes a document all but the codes stays as large."""
     goal = None if quick else "<= 1.04"
     yield Figure("index over codes, 48 bytes", index.nbytes / (BLOCKS * count), "x", goal=goal)
-    sizes = index.sizes()
-    narrow = sizes["lists"] + sizes["codebooks"] + 16 * count
+    narrow = index.nbytes - (BLOCKS - 16) * count
     yield Figure("index over codes, 16 bytes", narrow / (16 * count), "x")
 
 

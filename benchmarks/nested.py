@@ -2,9 +2,9 @@
 
     python -m benchmarks.nested --recipe heads --size 48 --first 4,8,16
 
-RepCONC with additive codes as the comparison has it, from its checkpoints where they are still there; dev questions,
-seed 0. A beam search chooses codewords for the code as a whole, not for its first bytes, and one index serves both: its
-classes of lengths are those of whole codes. How long such a scan takes is in `repconc bench additive`.
+RepCONC with additive codes, trained with the settings of the comparison; dev questions, seed 0. A beam search chooses
+codewords for the code as a whole, not for its first bytes, and one index serves both: its classes of lengths are those
+of whole codes. How long such a scan takes is in `repconc bench additive`.
 """
 
 import argparse
