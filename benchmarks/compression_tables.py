@@ -55,6 +55,7 @@ def _table(wanted: list[str], lines: Lines) -> Table:
     columns = [
         "set, bytes asked for, row",
         "bytes/document",
+        "kilobytes beside",
         "MRR@10",
         "of OPQ's gap",
         "R@100",
@@ -72,6 +73,7 @@ def _cells(lines: Lines, whole: Lines, opq: Lines) -> list[str]:
     seconds = [line["seconds"] for line in lines if line["seconds"] is not None]
     return [
         f"{lines[0]['bytes_per_document']:,.0f}",
+        f"{lines[0]['shared_bytes'] / 1024:,.0f}",
         f"{with_spread(values)}{significant}",
         f"{closed:.0%}" if lines not in (whole, opq) else "",
         f"{mean(_values(lines, 'R@100')):.3f}",
