@@ -4,8 +4,8 @@
 
 #include <immintrin.h>
 
-#include "pairs.hpp"
 #include "portable.hpp"
+#include "rows.hpp"
 #include "tables.hpp"
 
 namespace repconc {
@@ -102,20 +102,30 @@ std::int32_t level_product(const std::int8_t* centroid, const std::int16_t* quer
     return total;
 }
 
-struct PairsOfWords {
+struct Bytes {
     using Lanes = __m256i;
+    static constexpr std::size_t kDimensions = 16, kSums = 8;
     static Lanes zero() { return _mm256_setzero_si256(); }
     static Lanes widen(const std::int8_t* bytes) {
         return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
     }
-    static Lanes fill(std::int32_t two) { return _mm256_set1_epi32(two); }
+    static Lanes load(const std::int16_t* words) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)); }
+    static Lanes plus(Lanes left, Lanes right) { return _mm256_add_epi32(left, right); }
     static Lanes add(Lanes sums, Lanes left, Lanes right) { return _mm256_add_epi32(sums, _mm256_madd_epi16(left, right)); }
+    static void add_up(const Lanes* own, std::int32_t* totals) {
+        Lanes fours[2];  // each half of a register holds a part of four sums
+        for (std::size_t part = 0; part < 2; ++part, own += 4)
+            fours[part] = _mm256_hadd_epi32(_mm256_hadd_epi32(own[0], own[1]), _mm256_hadd_epi32(own[2], own[3]));
+        const Lanes low = _mm256_permute2x128_si256(fours[0], fours[1], 0x20);
+        const Lanes high = _mm256_permute2x128_si256(fours[0], fours[1], 0x31);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(totals), _mm256_add_epi32(low, high));
+    }
 };
 
 }  // namespace
 
 const Instructions kAvx2 = {
-    "avx2", make_tables, pair_sums_of<PairsOfWords, 4, 2, 8>, subtract_rows, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
+    "avx2", make_tables, row_products_of<Bytes, 2, level_product>, subtract_rows, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
     products_one_by_one<level_product>, from_halves, product,
 };
 

@@ -2,8 +2,8 @@
 
 #include <immintrin.h>
 
-#include "pairs.hpp"
 #include "portable.hpp"
+#include "rows.hpp"
 #include "tables.hpp"
 
 namespace repconc {
@@ -73,6 +73,40 @@ void level_products(const std::int8_t* centroid, const std::int16_t* queries, st
         products_together<kTogether, 1>(centroid, queries + query * width, width, products + query);
     for (; query < count; ++query) products_together<1, 4>(centroid, queries + query * width, width, products + query);
 }
+
+std::int32_t level_product(const std::int8_t* row, const std::int16_t* query, std::size_t width) {
+    std::int32_t product;
+    products_together<1, 4>(row, query, width, &product);
+    return product;
+}
+
+struct Bytes {
+    using Lanes = __m512i;
+    static constexpr std::size_t kDimensions = 32, kSums = 16;
+    static Lanes zero() { return _mm512_setzero_si512(); }
+    static Lanes widen(const std::int8_t* bytes) {
+        return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)));
+    }
+    static Lanes load(const std::int16_t* words) { return _mm512_loadu_si512(words); }
+    static Lanes plus(Lanes left, Lanes right) { return _mm512_add_epi32(left, right); }
+    static Lanes add(Lanes sums, Lanes left, Lanes right) { return _mm512_dpwssd_epi32(sums, left, right); }
+
+    // Neighbours are put side by side and added, four times over, until a register holds a number of each.
+    static void add_up(const Lanes* own, std::int32_t* totals) {
+        Lanes fours[4];
+        for (std::size_t part = 0; part < 4; ++part, own += 4) fours[part] = join64(join32(own[0], own[1]), join32(own[2], own[3]));
+        _mm512_storeu_si512(totals, join128(join128(fours[0], fours[1]), join128(fours[2], fours[3])));
+    }
+    static Lanes join32(Lanes a, Lanes b) {
+        return _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAll, a, b), _mm512_maskz_unpackhi_epi32(kAll, a, b));
+    }
+    static Lanes join64(Lanes a, Lanes b) {
+        return _mm512_add_epi32(_mm512_maskz_unpacklo_epi64(0xff, a, b), _mm512_maskz_unpackhi_epi64(0xff, a, b));
+    }
+    static Lanes join128(Lanes a, Lanes b) {
+        return _mm512_add_epi32(_mm512_maskz_shuffle_i32x4(kAll, a, b, 0x88), _mm512_maskz_shuffle_i32x4(kAll, a, b, 0xdd));
+    }
+};
 
 // 64 codes, and in which quarter of a table each one's entry stands.
 struct Code {
@@ -171,20 +205,10 @@ void group_sums(const std::uint8_t* codes, std::size_t stride, std::size_t M, As
     if (query < count) sums_together<1>(codes, stride, M, queries + query, ahead);
 }
 
-struct PairsOfWords {
-    using Lanes = __m512i;
-    static Lanes zero() { return _mm512_setzero_si512(); }
-    static Lanes widen(const std::int8_t* bytes) {
-        return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)));
-    }
-    static Lanes fill(std::int32_t two) { return _mm512_set1_epi32(two); }
-    static Lanes add(Lanes sums, Lanes left, Lanes right) { return _mm512_dpwssd_epi32(sums, left, right); }
-};
-
 }  // namespace
 
 const Instructions kAvx512Vbmi = {
-    "avx512vbmi", make_tables, pair_sums_of<PairsOfWords, 8, 2, 16>, subtract_rows, find_bounds, round_tables, block_sums, group_sums, level_products, from_halves, product,
+    "avx512vbmi", make_tables, row_products_of<Bytes, 4, level_product>, subtract_rows, find_bounds, round_tables, block_sums, group_sums, level_products, from_halves, product,
 };
 
 }  // namespace repconc

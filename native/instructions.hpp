@@ -20,7 +20,7 @@ constexpr std::size_t kGroup = 4;  // whole blocks that are scanned together, so
 constexpr int kHighest = 127;           // of the entries of a rounded table: two of them fit into a byte
 constexpr std::size_t kWidest = 257;    // bytes of a code: the sum of their entries, in twice as many tables, fits into 16 bits
 constexpr std::size_t kEntries = 256;   // of a table; where there are fewer codewords, the last one is repeated
-constexpr std::size_t kLevelRow = 128;  // rows of centroids as bytes are padded with zeros to a multiple of this
+constexpr std::size_t kLevelRow = 128;  // rows of bytes, of centroids and codewords, are padded with zeros to a multiple of this
 
 // A query's tables as bytes [M + more][256]. Those beyond M are further parts of wide ones: `again` says to which byte of a
 // code each of them belongs.
@@ -47,10 +47,9 @@ struct Instructions {
     void (*make_tables)(const float* codebooks, const float* query, std::size_t M, std::size_t d, std::size_t K,
                         float* tables);
 
-    // Sums of products of whole numbers, for some queries [asked, 2 * pairs] and 256 codewords whose dimensions lie in pairs
-    // [pairs, 256, 2]: sums[query][j] = sum over i of queries[query][i] * codewords[i / 2][j][i % 2].
-    void (*pair_sums)(const std::int8_t* codewords, std::size_t pairs, const std::int16_t* queries, std::size_t asked,
-                      std::int32_t* sums);
+    // The inner products of rows of bytes [count, width] with queries as 16-bit numbers [asked, width]: sums [asked, count].
+    void (*row_products)(const std::int8_t* rows, std::size_t count, const std::int16_t* queries, std::size_t asked,
+                         std::size_t width, std::int32_t* sums);
 
     // from[j] -= rows[0][j], then rows[1][j] and so on, for j = 0 .. size - 1.
     void (*subtract_rows)(const float* const* rows, std::size_t count, std::size_t size, float* from);
@@ -71,7 +70,7 @@ struct Instructions {
     void (*group_sums)(const std::uint8_t* codes, std::size_t stride, std::size_t M, Asked* queries, std::size_t count,
                        const std::uint8_t* ahead);
 
-    // The inner products of a centroid as bytes with some queries as 16-bit numbers [count, width]; all are padded.
+    // The inner products of one row, a centroid, with some queries [count, width]; all rows are padded.
     void (*level_products)(const std::int8_t* centroid, const std::int16_t* queries, std::size_t count, std::size_t width,
                            std::int32_t* products);
 

@@ -132,28 +132,27 @@ Output<float> tables_of(Input<float, 3> codebooks, Input<float, 3> queries) {
     return tables;
 }
 
-// [B, M, 256]. codewords: [M, pairs of dimensions, 256, 2]; what one of their units stands for: [M, 256].
-Output<float> additive_tables_of(Input<std::int8_t, 4> codewords, Input<float, 2> scales, Input<float, 2> queries) {
+// [B, M, K]. codewords: [M, K, width], zeros behind their D dimensions; what one of their units stands for: [M, K].
+Output<float> additive_tables_of(Input<std::int8_t, 3> codewords, Input<float, 2> scales, Input<float, 2> queries) {
     require_aligned(scales, queries);
-    const std::size_t M = codewords.shape(0), pairs = codewords.shape(1), B = queries.shape(0), D = queries.shape(1);
-    require((D + 1) / 2 == pairs, "Codebooks and queries differ in dimension.");
-    require(codewords.shape(2) == kEntries && codewords.shape(3) == 2, "A codebook must have 256 codewords, in pairs.");
-    require(scales.shape(0) == M && scales.shape(1) == kEntries, "There are not as many scales as codewords.");
+    const std::size_t M = codewords.shape(0), K = codewords.shape(1), width = codewords.shape(2);
+    const std::size_t B = queries.shape(0), D = queries.shape(1);
+    require(level_width(D) == width, "Codebooks and queries differ in dimension.");
+    require(scales.shape(0) == M && scales.shape(1) == K, "There are not as many scales as codewords.");
     require(D <= kWidestSum, "The sums of so many dimensions do not fit into 32 bits.");
-    auto tables = make_array<float>({B, M, kEntries});
+    auto tables = make_array<float>({B, M, K});
     nb::gil_scoped_release unlocked;
-    std::vector<std::int16_t> whole(B * 2 * pairs);
+    std::vector<std::int16_t> whole(B * width);
     std::vector<double> units(B);
-    std::vector<std::int32_t> sums(B * kEntries);
+    std::vector<std::int32_t> sums(B * K);
     for (std::size_t query = 0; query < B; ++query)
-        units[query] = to_whole(queries.data() + query * D, D, whole.data() + query * 2 * pairs);
-    for (std::size_t m = 0; m < M; ++m) {  // codewords are read once for all queries
-        instructions().pair_sums(codewords.data() + m * pairs * kEntries * 2, pairs, whole.data(), B, sums.data());
-        const float* const scale = scales.data() + m * kEntries;
+        units[query] = to_whole(queries.data() + query * D, D, whole.data() + query * width);
+    for (std::size_t m = 0; m < M; ++m) {  // a codebook is read from memory once for all queries
+        instructions().row_products(codewords.data() + m * K * width, K, whole.data(), B, width, sums.data());
         for (std::size_t query = 0; query < B; ++query)
-            for (std::size_t j = 0; j < kEntries; ++j)
-                tables.data()[(query * M + m) * kEntries + j] =
-                    static_cast<float>(sums[query * kEntries + j] * units[query] * scale[j]);
+            for (std::size_t j = 0; j < K; ++j)
+                tables.data()[(query * M + m) * K + j] =
+                    static_cast<float>(sums[query * K + j] * units[query] * scales.data()[m * K + j]);
     }
     return tables;
 }
@@ -289,6 +288,7 @@ NB_MODULE(_kernel, module) {
                arg("gained").noconvert(), arg("count"));
     module.def("strings", &strings_of, arg("content").noconvert(), arg("starts").noconvert(), arg("stops").noconvert());
     module.attr("WIDEST") = kWidest;
+    module.attr("LEVEL_ROW") = kLevelRow;
     module.attr("BLOCK") = kBlock;
     module.def("use", &use, arg("name"));
     module.def("path", [] { return std::string(instructions().name); });

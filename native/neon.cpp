@@ -46,7 +46,7 @@ std::uint64_t block_sums(const std::uint8_t* codes, std::size_t M, std::size_t r
 }  // namespace
 
 const Instructions kNeon = {
-    "neon", make_tables, pair_sums_portable, subtract_rows, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
+    "neon", make_tables, row_products_portable, subtract_rows, find_bounds, round_tables, block_sums, group_of_blocks<block_sums>,
     products_one_by_one<level_product_portable>, from_halves_portable, product_portable,
 };
 

@@ -38,14 +38,11 @@ std::int32_t level_product_portable(const std::int8_t* centroid, const std::int1
     return total;
 }
 
-void pair_sums_portable(const std::int8_t* codewords, std::size_t pairs, const std::int16_t* queries, std::size_t asked,
-                        std::int32_t* sums) {
-    std::fill(sums, sums + asked * kEntries, 0);
-    for (; asked > 0; --asked, sums += kEntries)
-        for (std::size_t pair = 0; pair < pairs; ++pair, queries += 2) {
-            const std::int8_t* const row = codewords + 2 * pair * kEntries;
-            for (std::size_t j = 0; j < kEntries; ++j) sums[j] += queries[0] * row[2 * j] + queries[1] * row[2 * j + 1];
-        }
+void row_products_portable(const std::int8_t* rows, std::size_t count, const std::int16_t* queries, std::size_t asked,
+                           std::size_t width, std::int32_t* sums) {
+    for (std::size_t query = 0; query < asked; ++query)
+        for (std::size_t row = 0; row < count; ++row)
+            sums[query * count + row] = level_product_portable(rows + row * width, queries + query * width, width);
 }
 
 std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std::size_t rows,
@@ -68,7 +65,7 @@ std::uint64_t block_sums_portable(const std::uint8_t* codes, std::size_t M, std:
 }
 
 const Instructions kPortable = {
-    "portable", make_tables, pair_sums_portable, subtract_rows, find_bounds, round_tables, block_sums_portable, group_of_blocks<block_sums_portable>,
+    "portable", make_tables, row_products_portable, subtract_rows, find_bounds, round_tables, block_sums_portable, group_of_blocks<block_sums_portable>,
     products_one_by_one<level_product_portable>, from_halves_portable, product_portable,
 };
 

@@ -30,6 +30,8 @@ BEAM, WIDEST_BEAM = 8, 256
 """Partial codes that are kept from level to level, by default and at most. More of them code slower and closer."""
 
 
+ROW = 128
+"""Bytes that the kernel reads of a codeword at a time."""
 LARGEST_SCALE = np.finfo(np.float32).max / 128
 """With it every codeword is a finite float."""
 
@@ -51,6 +53,7 @@ class AdditiveCodec(Codec):
             rounded, scales = to_levels(self.codebooks)
             object.__setattr__(self, "codebooks", rounded)
             object.__setattr__(self, "scales", scales)
+        object.__setattr__(self, "codebooks", np.ascontiguousarray(self.codebooks))
         fitting = self.scales.shape == self.codebooks.shape[:2] and self.scales.dtype == np.float32
         if not fitting or not ((self.scales >= 0) & (self.scales <= LARGEST_SCALE)).all():
             raise RepconcError(f"Additive codebooks need a scale for each codeword, from 0 to {LARGEST_SCALE:.2g}.")
@@ -88,20 +91,21 @@ class AdditiveCodec(Codec):
         """[B, D] -> [B, M, K]: sums of products of whole numbers, times what one of them stands for."""
         native = kernel()
         if native is not None:
-            tables = native.additive_tables(*self.in_pairs, np.ascontiguousarray(transformed))
-            return np.asarray(tables[..., : self.codewords])
+            return np.asarray(native.additive_tables(self.rows, self.scales, np.ascontiguousarray(transformed)))
         whole, units = to_whole(transformed)
         sums = np.stack([whole @ codebook.T.astype(np.float64) for codebook in self.codebooks], axis=1)  # exact
         with np.errstate(over="ignore", invalid="ignore"):  # who searches looks at the result
             return np.asarray(sums * units[:, None, None] * self.scales, dtype=np.float32)
 
     @cached_property
-    def in_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codebooks and scales as the kernel reads them: [M, D / 2, 256, 2] and [M, 256]; zeros are what is missing."""
-        missing = 256 - self.codewords
-        whole = np.pad(self.codebooks, ((0, 0), (0, missing), (0, self.dimension % 2)))
-        pairs = whole.reshape(self.blocks, 256, -1, 2).transpose(0, 2, 1, 3)
-        return np.ascontiguousarray(pairs), np.pad(self.scales, ((0, 0), (0, missing)))
+    def rows(self) -> np.ndarray:
+        """The codebooks as the kernel reads them, [M, K, a multiple of 128]: zeros behind D, or the same array."""
+        missing = -self.dimension % ROW
+        return np.pad(self.codebooks, ((0, 0), (0, 0), (0, missing))) if missing else self.codebooks
+
+    @property
+    def copied(self) -> int:
+        return self.blocks * self.codewords * -(-self.dimension // ROW) * ROW if self.dimension % ROW else 0
 
     @property
     def floats(self) -> np.ndarray:

@@ -79,6 +79,11 @@ class Codec:
         return self.codebooks.nbytes + (self.map.nbytes if self.map else 0)
 
     @property
+    def copied(self) -> int:
+        """Bytes of a second form of the codebooks, from which tables are made."""
+        return self.codebooks.nbytes
+
+    @property
     def floats(self) -> np.ndarray:
         """The codewords as floats: [M, K, d] float32"""
         return self.codebooks

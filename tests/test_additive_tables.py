@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repconc.additive import AdditiveCodec, code_by_beam
+from repconc.additive import ROW, AdditiveCodec, code_by_beam
 from repconc.codec import half_norms_of
 from repconc.kernel import kernel
 from repconc.quantization.residual import train_residual
@@ -59,11 +59,17 @@ def test_memory_is_a_byte_a_dimension_and_a_scale_a_codeword():
     assert make(3, 7, 9).nbytes == 3 * 7 * (9 + 4)
 
 
-def test_coding_keeps_no_floats():
-    codec = make(3, 7, 9)
-    codec.encode(np.ones((2, 9), np.float32))
-    kept = sum(value.nbytes for value in vars(codec).values() if isinstance(value, np.ndarray))
-    assert kept == codec.nbytes + codec.half_norms.nbytes
+@pytest.mark.parametrize("dimension", [9, 128, 384])
+def test_memory_holds_no_more_than_is_counted(dimension):
+    if kernel() is None:
+        pytest.skip("the native kernel was not built")
+    codec = make(3, 7, dimension)
+    vectors = np.ones((2, dimension), np.float32)
+    codec.encode(vectors)
+    codec.tables(vectors)
+    kept = {id(value): value.nbytes for value in vars(codec).values() if isinstance(value, np.ndarray)}
+    assert sum(kept.values()) == codec.nbytes + codec.copied + codec.half_norms.nbytes
+    assert ROW == kernel().LEVEL_ROW
 
 
 @settings(deadline=None, max_examples=50)

@@ -106,11 +106,11 @@ class Index:
     def nbytes(self) -> int:
         """What search needs in memory: codes, lists, codebooks, removal bits; without ids and texts.
 
-        Two things are there twice: centroids, with one byte a dimension, which is read first, and the codebooks that
-        score, in the order in which tables are made.
+        Centroids are there twice, with one byte a dimension, which is read first; so are the codebooks that score,
+        where tables are made from another form of them.
         """
         on_disk = sum(self.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
-        return on_disk + int(self.centroids.size) + self.scoring.codebooks.nbytes
+        return on_disk + int(self.centroids.size) + self.scoring.copied
 
     def sizes(self) -> dict[str, int]:
         """Bytes by part, on disk."""

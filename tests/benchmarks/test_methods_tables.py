@@ -73,7 +73,7 @@ def test_additive_codes_win_from_some_size_of_the_corpus_on():
         own["milliseconds_a_query"] = size / 4
         made = line("static", "hotpotqa", 0, method, size) | own
         rotation = 4 * made["dimensions"] ** 2 if method == "RepCONC" else 0  # is not counted
-        return made | {"shared_bytes": shared // 3 + rotation}  # an index has three sets of codebooks
+        return made | {"shared_bytes": shared // 2 + rotation}  # an index has two sets of codebooks
 
     product = [of("RepCONC", 8, 0.4, 99_000), of("RepCONC", 16, 0.6, 198_000)]
     table = structures_table([*product, of("RepCONC with additive codes", 8, 0.5, 999_000)])

@@ -66,18 +66,18 @@ def test_malformed_scans_are_refused(changes):
 @pytest.mark.parametrize(
     "changes",
     [
+        {"codewords": np.zeros((2, 128), np.int8)},
+        {"codewords": np.zeros((2, 3, 127), np.int8)},
         {"codewords": np.zeros((2, 3, 256), np.int8)},
-        {"codewords": np.zeros((2, 3, 255, 2), np.int8)},
-        {"codewords": np.zeros((2, 3, 256, 3), np.int8)},
-        {"codewords": np.zeros((2, 3, 256, 2), np.uint8)},
-        {"codewords": np.zeros((2, 3, 256, 4), np.int8)[..., ::2]},
-        {"codewords": np.zeros((2, 2, 256, 2), np.int8)},
-        {"codewords": np.zeros((3, 3, 256, 2), np.int8)},
-        {"scales": np.ones((2, 255), np.float32)},
-        {"scales": np.ones((2, 256))},
-        {"scales": unaligned((2, 256), np.float32)},
-        {"queries": np.zeros((1, 4), np.float32)},
-        {"queries": np.zeros((1, 7), np.float32)},
+        {"codewords": np.zeros((2, 3, 128), np.uint8)},
+        {"codewords": np.zeros((2, 3, 256), np.int8)[..., ::2]},
+        {"codewords": np.zeros((2, 4, 128), np.int8)},
+        {"codewords": np.zeros((3, 3, 128), np.int8)},
+        {"scales": np.ones((2, 4), np.float32)},
+        {"scales": np.ones((2, 3))},
+        {"scales": unaligned((2, 3), np.float32)},
+        {"queries": np.zeros((1, 129), np.float32)},
+        {"queries": np.zeros((1, 0), np.float32)},
         {"queries": np.zeros((1, 6))},
         {"queries": unaligned((1, 6), np.float32)},
     ],
@@ -85,10 +85,10 @@ def test_malformed_scans_are_refused(changes):
 )
 def test_malformed_additive_tables_are_refused(changes):
     good = {
-        "codewords": np.ones((2, 3, 256, 2), np.int8),
-        "scales": np.ones((2, 256), np.float32),
+        "codewords": np.ones((2, 3, 128), np.int8),
+        "scales": np.ones((2, 3), np.float32),
         "queries": np.ones((1, 5), np.float32),
     }
-    np.testing.assert_allclose(kernel().additive_tables(*good.values()), np.full((1, 2, 256), 5))
+    np.testing.assert_allclose(kernel().additive_tables(*good.values()), np.full((1, 2, 3), 5))
     with pytest.raises((TypeError, ValueError)):
         kernel().additive_tables(*(good | changes).values())

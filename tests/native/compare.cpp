@@ -102,19 +102,22 @@ bool same_products(const Instructions& set, std::size_t D) {
 }
 
 // Sums of products of whole numbers, the largest that there are among them.
-bool same_pairs(const Instructions& set, std::size_t asked, std::size_t pairs) {
-    const int most = std::min(32767, static_cast<int>(2147483647 / (128 * 2 * pairs)));
-    auto codewords = numbers<std::int8_t>(pairs * kEntries * 2, -128, 127);
-    auto queries = numbers<std::int16_t>(asked * pairs * 2, -most, most);
-    std::fill(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(2 * pairs), static_cast<std::int16_t>(-most));
-    for (std::size_t i = 0; i < 2 * pairs; ++i) codewords[i / 2 * kEntries * 2 + i % 2] = -128;
-    std::vector<std::int32_t> ours(asked * kEntries, 1), expected(asked * kEntries);
-    set.pair_sums(codewords.data(), pairs, queries.data(), asked, ours.data());
-    for (std::size_t query = 0; query < asked; ++query)
-        for (std::size_t j = 0; j < kEntries; ++j)
-            for (std::size_t i = 0; i < 2 * pairs; ++i)
-                expected[query * kEntries + j] += queries[query * 2 * pairs + i] * codewords[(i / 2 * kEntries + j) * 2 + i % 2];
-    return ours == expected;
+bool same_levels(const Instructions& set, std::size_t count, std::size_t asked, std::size_t width) {
+    const int most = std::min(32767, static_cast<int>(2147483647 / (128 * width)));
+    auto rows = numbers<std::int8_t>(count * width, -128, 127);
+    auto queries = numbers<std::int16_t>(asked * width, -most, most);
+    std::fill(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(width), std::int8_t{-128});
+    std::fill(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(width), static_cast<std::int16_t>(-most));
+    std::vector<std::int32_t> ours(asked * count, 1), alone(asked, 1), first(asked), expected(asked * count);
+    set.row_products(rows.data(), count, queries.data(), asked, width, ours.data());
+    set.level_products(rows.data(), queries.data(), asked, width, alone.data());
+    for (std::size_t query = 0; query < asked; ++query) {
+        for (std::size_t row = 0; row < count; ++row)
+            for (std::size_t i = 0; i < width; ++i)
+                expected[query * count + row] += queries[query * width + i] * rows[row * width + i];
+        first[query] = expected[query * count];
+    }
+    return ours == expected && alone == first;
 }
 
 // Rows taken away one after the other.
@@ -210,8 +213,9 @@ bool passes(const Instructions& set) {
     for (std::size_t D = 1; D < 800; D += 1 + D / 4)
         if (!same_products(set, D)) return std::printf("%s: products differ, D %zu\n", set.name, D), false;
     for (const std::size_t asked : {1, 3, 4, 5, 9, 17})
-        for (const std::size_t pairs : {1, 2, 7, 384})
-            if (!same_pairs(set, asked, pairs)) return std::printf("%s: pairs differ, %zu\n", set.name, pairs), false;
+        for (const std::size_t width : {kLevelRow, 2 * kLevelRow, 6 * kLevelRow})
+            for (const std::size_t count : {1, 7, 16, 53})
+                if (!same_levels(set, count, asked, width)) return std::printf("%s: levels differ, %zu\n", set.name, width), false;
     for (const std::size_t count : {0, 1, 7})
         for (const std::size_t size : {1, 15, 63, 64, 65, 256})
             if (!same_rows(set, count, size)) return std::printf("%s: rows differ, %zu\n", set.name, size), false;
