@@ -92,7 +92,8 @@ def winning_size(additive: Sequence[Line], products: Sizes) -> str:
     alike = {bytes: _of_same_seeds(additive, lines)[1] for bytes, lines in products.items()}
     sizes = sorted(bytes for bytes, lines in alike.items() if len(lines) == len(additive))
     known = np.maximum.accumulate([mean_of(alike[bytes], "MRR@10") for bytes in sizes])
-    more = float(np.interp(reached, known, sizes)) - size
+    values, smallest = np.unique(known, return_index=True)  # of sizes that rank alike
+    more = float(np.interp(reached, values, np.take(sizes, smallest))) - size
     if known[sizes.index(size)] >= reached:
         return "never"
     if more <= 0:

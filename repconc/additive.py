@@ -22,7 +22,7 @@ import numpy as np
 
 from repconc.codec import Codec, half_norms_of
 from repconc.errors import RepconcError
-from repconc.kernel import kernel
+from repconc.kernel import ROW, kernel
 
 VECTORS_AT_A_TIME = 512
 """Their products with a level's codewords stay in the cache."""
@@ -30,8 +30,6 @@ BEAM, WIDEST_BEAM = 8, 256
 """Partial codes that are kept from level to level, by default and at most. More of them code slower and closer."""
 
 
-ROW = 128
-"""Bytes that the kernel reads of a codeword at a time."""
 LARGEST_SCALE = np.finfo(np.float32).max / 128
 """With it every codeword is a finite float."""
 
@@ -53,7 +51,8 @@ class AdditiveCodec(Codec):
             rounded, scales = to_levels(self.codebooks)
             object.__setattr__(self, "codebooks", rounded)
             object.__setattr__(self, "scales", scales)
-        object.__setattr__(self, "codebooks", np.ascontiguousarray(self.codebooks))
+        for name in ("codebooks", "scales"):  # as the kernel reads them and files hold them
+            object.__setattr__(self, name, np.require(getattr(self, name), requirements=["C", "A"]))
         fitting = self.scales.shape == self.codebooks.shape[:2] and self.scales.dtype == np.float32
         if not fitting or not ((self.scales >= 0) & (self.scales <= LARGEST_SCALE)).all():
             raise RepconcError(f"Additive codebooks need a scale for each codeword, from 0 to {LARGEST_SCALE:.2g}.")
@@ -89,6 +88,8 @@ class AdditiveCodec(Codec):
 
     def tables_of(self, transformed: np.ndarray) -> np.ndarray:
         """[B, D] -> [B, M, K]: sums of products of whole numbers, times what one of them stands for."""
+        if transformed.shape[1] != self.dimension:  # zeros behind the dimensions would hide it
+            raise RepconcError(f"The vectors have {transformed.shape[1]} dimensions and the codec {self.dimension}.")
         native = kernel()
         if native is not None:
             return np.asarray(native.additive_tables(self.rows, self.scales, np.ascontiguousarray(transformed)))

@@ -11,6 +11,9 @@ from typing import Any
 
 from repconc.errors import RepconcError
 
+ROW = 128
+"""Rows of bytes, of codewords and centroids, have a multiple of so many where the kernel reads them (kLevelRow)."""
+
 
 @cache
 def kernel() -> Any:

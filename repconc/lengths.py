@@ -40,6 +40,9 @@ class Lengths:
         if not (np.isfinite(self.gains) & (self.gains >= np.finfo(np.float32).tiny)).all():
             raise RepconcError("The gains of classes of lengths must be positive numbers.")
 
+        for name in ("edges", "gains"):  # as the kernel reads them and files hold them
+            object.__setattr__(self, name, np.require(getattr(self, name), requirements=["C", "A"]))
+
     def classes_of(self, lengths: np.ndarray) -> np.ndarray:
         """[N] -> [N]"""
         return np.searchsorted(self.edges, lengths, side="right")

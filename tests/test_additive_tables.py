@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repconc.additive import ROW, AdditiveCodec, code_by_beam
+from repconc.additive import AdditiveCodec, code_by_beam
 from repconc.codec import half_norms_of
-from repconc.kernel import kernel
+from repconc.errors import RepconcError
+from repconc.kernel import ROW, kernel
 from repconc.quantization.residual import train_residual
 from tests.quantization.test_additive import make, vectors
 
@@ -105,3 +106,8 @@ def test_tables_of_what_is_no_number_are_none(wrong):
         assert np.isnan(tables[1]).all()
         assert not tables[2].any()
         assert np.isfinite(tables[[0, 3]]).all()
+
+
+def test_vectors_of_other_dimensions_are_refused_also_where_zeros_would_hide_it():
+    with pytest.raises(RepconcError, match="5 dimensions and the codec 9"):
+        make(3, 7, 9).tables_of(np.ones((1, 5), np.float32))

@@ -1,5 +1,7 @@
 """Codecs in files: what is read is what was written, of either structure, and what is none is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from safetensors.numpy import load, save
@@ -9,6 +11,7 @@ from repconc.codec import Codec
 from repconc.codec_files import from_bytes, to_bytes
 from repconc.errors import RepconcError
 from repconc.indexes.lists import nearest
+from repconc.lengths import Lengths
 from repconc.maps import VectorMap
 from tests.quantization.test_additive import make
 
@@ -24,6 +27,13 @@ def test_files_keep_what_they_are():
     turned = AdditiveCodec(np.asfortranarray(additive.floats), 6)  # as solvers give them; files hold rows
     np.testing.assert_array_equal(from_bytes(to_bytes(turned, turned), 6, "file")[0].floats, additive.floats)
     np.testing.assert_array_equal(turned.tables(np.eye(6)), additive.tables_of(np.eye(6, dtype=np.float32)))
+    views = replace(additive, codebooks=additive.codebooks[:, :2], scales=additive.scales[:, :2])
+    views = replace(views, lengths=Lengths(np.arange(4, dtype=np.float32)[::2], np.arange(1, 7, dtype=np.float32)[::2]))
+    back, plain = from_bytes(to_bytes(views, views), 6, "file")[0], additive.tables(np.eye(6))
+    for codec in (views, back):
+        np.testing.assert_array_equal(codec.tables(np.eye(6)), plain[..., :2])
+        np.testing.assert_array_equal(codec.lengths.edges, [0, 2])
+        np.testing.assert_array_equal(codec.gains, [1, 3, 5])
     product = Codec(np.ones((3, 4, 2), np.float32), 6)
     assert not any(isinstance(codec, AdditiveCodec) for codec in from_bytes(to_bytes(product, product), 6, "file"))
 

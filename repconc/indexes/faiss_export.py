@@ -30,12 +30,12 @@ CODES_AT_A_TIME = 1 << 16
 
 def to_faiss(index: Index) -> tuple[Any, list[str]]:
     """An index of faiss that finds what ours finds, and the ids of its numbers."""
-    faiss = _faiss()
     if index.coding.lengths is not None:
         raise RepconcError(
             "faiss has no place for classes of lengths, which additive codes of vectors of length 1 have; "
             "train or compress with product codes for it."
         )
+    faiss = _faiss()
     coarse = faiss.IndexFlatIP(index.scoring.width)
     coarse.add(index.centroids.astype(np.float32))
     ivf = _without_codes(faiss, coarse, index.scoring)

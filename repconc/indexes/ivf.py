@@ -107,10 +107,10 @@ class Index:
         """What search needs in memory: codes, lists, codebooks, removal bits; without ids and texts.
 
         Centroids are there twice, with one byte a dimension, which is read first; so are the codebooks that score,
-        where tables are made from another form of them.
+        where tables are made from a form of their own.
         """
         on_disk = sum(self.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
-        return on_disk + int(self.centroids.size) + self.scoring.copied
+        return on_disk + self.lists.copied + self.scoring.copied
 
     def sizes(self) -> dict[str, int]:
         """Bytes by part, on disk."""

@@ -16,7 +16,7 @@ import numpy as np
 from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.scan import WIDEST
-from repconc.kernel import kernel
+from repconc.kernel import ROW, kernel
 from repconc.packages import Progress
 
 VECTORS_AT_A_TIME = 4096
@@ -26,6 +26,8 @@ FEW = 4096
 
 TOO_LONG = "The vectors are too long to be compared; scale them down."
 SAMPLE_A_LIST = 40
+ABOUT = 3 * 4
+"""Bytes that the kernel keeps beside a centroid: a scale and two bounds."""
 TURNS = 10
 
 
@@ -122,6 +124,12 @@ class Lists:
 
     def __init__(self, centroids: np.ndarray) -> None:
         self._centroids = centroids
+
+    @property
+    def copied(self) -> int:
+        """Bytes of a second form of the centroids: one a dimension, and what is known of each."""
+        L, D = self._centroids.shape
+        return int(L * (-(-D // ROW) * ROW + ABOUT))
 
     def best(self, queries: np.ndarray, count: int) -> np.ndarray:
         """[B, count]: the lists of the highest inner products with each query, descending; equal ones by number.

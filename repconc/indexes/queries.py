@@ -13,7 +13,7 @@ QUERIES_AT_A_TIME = 64
 
 def read_queries(queries: np.ndarray, dimension: int) -> np.ndarray:
     """One vector [D] or several [B, D] -> [B, D] float32."""
-    vectors = np.asarray(queries, dtype=np.float32)
+    vectors = np.require(queries, dtype=np.float32, requirements="A")
     vectors = vectors[None] if vectors.ndim == 1 else vectors
     if vectors.ndim != 2:
         raise RepconcError("Give one query vector, or a matrix with one in each row.")

@@ -90,6 +90,10 @@ def test_additive_codes_win_from_some_size_of_the_corpus_on():
     ends = [table.rows[0][-2] for table in (best, worst, last, small)]
     assert ends[3] == "any size", "its codebooks are no larger"
     assert ends[:3] == ["at most 120,000 documents", "never", ""], "nothing that was measured is as good as the last"
+    longer = structures_table(
+        [*product, of("RepCONC", 24, 0.6, 198_000), of("RepCONC with additive codes", 8, 0.6, 999_000)]
+    )
+    assert longer.rows[0][-2] == "120,000 documents", "of two sizes that rank as well the smaller one"
     again = structures_table([*product, *others, of("RepCONC with additive codes", 8, 0.5, 999_000)])
     assert again.rows == table.rows, "a seed that one size has alone does not count"
     short = of("RepCONC", 12, 0.1, 99_000) | {"seed": 1}

@@ -58,7 +58,8 @@ def test_hits_bring_their_documents(index, queries):
 def test_memory_counts_what_is_there_twice(index, queries):
     index.search(queries, 3)
     on_disk = sum(index.sizes()[part] for part in ("codes", "lists", "codebooks", "removed"))
-    assert index.nbytes == on_disk + index.centroids.size + index.scoring.by_dimension.nbytes
+    again = [*index.lists._levels, index.scoring.by_dimension]
+    assert index.nbytes == on_disk + sum(part.nbytes for part in again)
 
 
 def test_one_dimension_is_enough(tmp_path):
