@@ -8,6 +8,7 @@ import pytest
 from repconc.models.dual import DualEncoder
 from repconc.models.encoder import Encoder
 from repconc.models.inputs import Texts
+from repconc.training import recipe as recipes
 from repconc.training.examples import Examples, Validation
 from tests.conftest import WORDS
 
@@ -79,3 +80,10 @@ def static(tiny_static) -> tuple[DualEncoder, Examples]:
 def bert(tiny_bert) -> tuple[DualEncoder, Examples]:
     encoder = Encoder(str(tiny_bert))
     return DualEncoder.of(encoder), examples_of(encoder)
+
+
+@pytest.fixture
+def low_bounds(monkeypatch) -> None:
+    """So that 240 documents of 16 dimensions are many, for codes of 4 bytes with 16 codewords."""
+    for name, value in {"DOCUMENTS_A_DIMENSION": 15, "DIMENSIONS_A_BYTE": 3, "CODEWORDS": 16}.items():
+        monkeypatch.setattr(recipes, name, value)

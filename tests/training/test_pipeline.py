@@ -1,7 +1,6 @@
 """The whole pipeline on a tiny set: what it leaves, how it resumes, what it refuses."""
 
 import json
-import shutil
 import time
 from multiprocessing import get_context
 
@@ -12,9 +11,7 @@ from sentence_transformers import SentenceTransformer
 
 from repconc import Encoder, RepconcError, RepconcModel, load_dataset, make_recipe, train
 from repconc.additive import AdditiveCodec
-from repconc.training import recipe as recipes
-from repconc.training.pipeline import read_plan, training_folder
-from repconc.training.recipe import choose_codes, read_recipe, with_codes
+from repconc.training.pipeline import training_folder
 from repconc.training.trainer import Trainer
 
 # Dev queries of so small a set say little; the training queries choose the checkpoint, so that each phase moves it.
@@ -63,63 +60,6 @@ def test_a_model_with_additive_codes(tiny_static, labelled, tmp_path):
     assert "additive-quantization" in (tmp_path / "model" / "README.md").read_text()
     with pytest.raises(RepconcError, match="opq and pq make product codes"):
         train(load_dataset(labelled), tmp_path / "other", recipe(tiny_static, method="opq", **values))
-
-
-def lower_the_bounds(monkeypatch) -> None:
-    """So that 240 documents of 16 dimensions are many, for codes of 4 bytes with 16 codewords."""
-    for name, value in {"DOCUMENTS_A_DIMENSION": 15, "DIMENSIONS_A_BYTE": 3, "CODEWORDS": 16}.items():
-        monkeypatch.setattr(recipes, name, value)
-
-
-def test_a_large_corpus_has_additive_codes_unless_the_recipe_says_which(tiny_static, labelled, tmp_path, monkeypatch):
-    lower_the_bounds(monkeypatch)
-    said, dataset = [], load_dataset(labelled)
-
-    def killed(line):
-        if line["phase"] == "stage-1":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(dataset, tmp_path / "model", recipe(tiny_static), observe=killed, say=said.append)
-    assert len(said) == 1 and said[0].startswith("240 documents are enough for additive codes")
-    shutil.copytree(training_folder(tmp_path / "model"), training_folder(tmp_path / "resumed"))
-    model = train(dataset, tmp_path / "model", recipe(tiny_static))
-    assert isinstance(model.scoring, AdditiveCodec)
-    assert model.manifest.structure == model.manifest.recipe["quantizer"]["codes"] == "additive"
-    monkeypatch.setattr(recipes, "DOCUMENTS_A_DIMENSION", 16)
-    resumed = train(dataset, tmp_path / "resumed", read_plan(tmp_path / "resumed").recipe, say=said.append)
-    assert np.array_equal(resumed.scoring.codebooks, model.scoring.codebooks), "nothing is chosen anew"
-    monkeypatch.setattr(recipes, "DOCUMENTS_A_DIMENSION", 15)
-    values = {"quantizer": FAST["quantizer"] | {"codes": "product"}}
-    other = train(dataset, tmp_path / "other", recipe(tiny_static, **values), say=said.append)
-    assert not isinstance(other.scoring, AdditiveCodec)
-    assert len(said) == 1
-
-
-@pytest.mark.parametrize(
-    ("method", "bytes", "documents", "unit", "codes"),
-    [
-        ("repconc", 16, 524_288, True, "additive"),
-        ("repconc", 16, 524_287, True, "product"),
-        ("repconc", 17, 10**9, True, "product"),
-        ("repconc", 4, 10**9, True, "additive"),
-        ("repconc", 3, 10**9, True, "product"),
-        ("repconc", 16, 10**9, False, "product"),
-        ("jpq", 16, 10**9, True, "product"),
-    ],
-)
-def test_the_default_structure_of_codes(method, bytes, documents, unit, codes):
-    asked = make_recipe({"method": method, "quantizer": {"bytes": bytes}})
-    assert choose_codes(asked, documents, 256, unit) == codes
-    for said in ("product", "additive"):
-        assert choose_codes(with_codes(asked, said), documents, 256, unit) == said
-    few = make_recipe({"method": method, "quantizer": {"bytes": bytes, "codewords": 16}})
-    assert choose_codes(few, documents, 256, unit) == "product"
-
-
-def test_the_recipes_of_the_paper_have_its_codes():
-    for name in ("msmarco-passage", "msmarco-document"):
-        assert make_recipe(read_recipe(name)).quantizer.codes == "product"
 
 
 def test_a_saved_model_is_an_encoder_to_train_on(tiny_static, labelled, tmp_path):
@@ -263,7 +203,7 @@ class TestBadInput:
         assert (tmp_path / "model" / "precious.txt").read_text() == "mine"
 
 
-def test_the_command_line_trains_and_measures(tiny_static, labelled, tmp_path, monkeypatch):
+def test_the_command_line_trains_and_measures(tiny_static, labelled, tmp_path, monkeypatch, request):
     from typer.testing import CliRunner
 
     from repconc.cli.main import app
@@ -297,7 +237,7 @@ def test_the_command_line_trains_and_measures(tiny_static, labelled, tmp_path, m
     assert result.stdout.strip() == "model"
     assert (tmp_path / "model" / "report.png").read_bytes().startswith(b"\x89PNG")
     command[3] = "again"
-    lower_the_bounds(monkeypatch)
+    request.getfixturevalue("low_bounds")
     result = CliRunner().invoke(app, [*command, "--json"])
     again = json.loads(result.stdout)
     assert again["model"] == "again" and 0 < again["figures"]["stage 2"]["MRR@10"] <= 1
