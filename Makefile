@@ -15,7 +15,7 @@ demo: .venv/installed ## train RepCONC on HotpotQA, beside OPQ and the uncompres
 test: lint unit ## ruff, mypy and the unit tests
 
 test-all: lint chromium ## the unit tests and the slow ones: other libraries, load, malformed requests, a browser
-	$(BIN)/python -m pytest -n auto -m ''
+	$(BIN)/python -m pytest -m ''
 
 test-browser: .venv/installed chromium ## the page of the service in a real browser
 	$(BIN)/python -m pytest -m '' tests/serving/test_browser.py

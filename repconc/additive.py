@@ -22,7 +22,7 @@ import numpy as np
 
 from repconc.codec import Codec, half_norms_of
 from repconc.errors import RepconcError
-from repconc.kernel import ROW, kernel
+from repconc.kernel import kernel, row_width
 
 VECTORS_AT_A_TIME = 512
 """Their products with a level's codewords stay in the cache."""
@@ -101,12 +101,13 @@ class AdditiveCodec(Codec):
     @cached_property
     def rows(self) -> np.ndarray:
         """The codebooks as the kernel reads them, [M, K, a multiple of 128]: zeros behind D, or the same array."""
-        missing = -self.dimension % ROW
+        missing = row_width(self.dimension) - self.dimension
         return np.pad(self.codebooks, ((0, 0), (0, 0), (0, missing))) if missing else self.codebooks
 
     @property
     def copied(self) -> int:
-        return self.blocks * self.codewords * -(-self.dimension // ROW) * ROW if self.dimension % ROW else 0
+        width = row_width(self.dimension)
+        return self.blocks * self.codewords * width if width > self.dimension else 0
 
     @property
     def floats(self) -> np.ndarray:

@@ -15,6 +15,11 @@ ROW = 128
 """Rows of bytes, of codewords and centroids, have a multiple of so many where the kernel reads them (kLevelRow)."""
 
 
+def row_width(dimension: int) -> int:
+    """Bytes of such a row; zeros stand behind its dimensions."""
+    return -(-dimension // ROW) * ROW
+
+
 @cache
 def kernel() -> Any:
     """The compiled module, or None; says so once. REPCONC_KERNEL=numpy does without it."""

@@ -39,7 +39,6 @@ class Lengths:
             raise RepconcError("The edges between classes of lengths must rise.")
         if not (np.isfinite(self.gains) & (self.gains >= np.finfo(np.float32).tiny)).all():
             raise RepconcError("The gains of classes of lengths must be positive numbers.")
-
         for name in ("edges", "gains"):  # as the kernel reads them and files hold them
             object.__setattr__(self, name, np.require(getattr(self, name), requirements=["C", "A"]))
 

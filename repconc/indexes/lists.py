@@ -16,7 +16,7 @@ import numpy as np
 from repconc.codec import Codec
 from repconc.errors import RepconcError
 from repconc.indexes.scan import WIDEST
-from repconc.kernel import ROW, kernel
+from repconc.kernel import kernel, row_width
 from repconc.packages import Progress
 
 VECTORS_AT_A_TIME = 4096
@@ -129,7 +129,7 @@ class Lists:
     def copied(self) -> int:
         """Bytes of a second form of the centroids: one a dimension, and what is known of each."""
         L, D = self._centroids.shape
-        return int(L * (-(-D // ROW) * ROW + ABOUT))
+        return int(L * (row_width(D) + ABOUT))
 
     def best(self, queries: np.ndarray, count: int) -> np.ndarray:
         """[B, count]: the lists of the highest inner products with each query, descending; equal ones by number.
